@@ -1,0 +1,1 @@
+"""Long-lived workflows on AWS Lambda, written as plain async functions."""

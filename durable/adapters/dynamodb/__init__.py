@@ -1,0 +1,1 @@
+"""The store on one DynamoDB table."""

@@ -1,0 +1,183 @@
+"""Runs, entries and messages as items of the table, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from durable.adapters.dynamodb import attributes as a
+from durable.adapters.dynamodb import keys
+from durable.adapters.dynamodb.attributes import AttributeValue, Item
+from durable.model.entry import Entry
+from durable.model.message import StoredMessage
+from durable.model.run import ATTENTION, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from durable.model.run import Settlement, Status
+
+_MARKS = "?@~"
+"""What a mark starts with; locations have these characters escaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """How a field of a value is kept in an attribute of the same name."""
+
+    name: str
+    write: Callable[[Any], AttributeValue]
+    read: Callable[[AttributeValue], Any]
+    default: Any = None
+    """A value that is not stored; what is absent reads as it."""
+
+
+def _fields(
+    write: Callable[..., AttributeValue], read: Callable[..., Any], *names: str, default: Any = None
+) -> Iterable[Field]:
+    return (Field(name, write, read, default) for name in names)
+
+
+_RUN: Final = (
+    *_fields(a.text, a.read_text, "workflow", "version", "status", "writer", "parent", "lineage"),
+    *_fields(a.text, a.read_text, "lease_owner", "waits_digest", "code_version", "python"),
+    *_fields(a.text, a.read_text, "input_digest", default=""),
+    *_fields(a.packed, a.read_packed, "input", "output", "reason"),
+    *_fields(a.number, a.read_int, "epoch", "born", "clean_epoch", "wakes"),
+    *_fields(a.number, a.read_int, "undelivered", default=0),
+    *_fields(a.number, a.read_float, "created_at", "started_at", "updated_at", "finished_at", "expires_at"),
+    *_fields(a.number, a.read_float, "lease_until", "due_at", "armed"),
+    *_fields(a.flag, a.read_flag, "input_stored", "output_stored", "terminate_requested", default=False),
+    *_fields(a.texts, a.read_texts, "tags", "waiting_for", default=()),
+    *_fields(a.waits, a.read_waits, "waits", default=()),
+    *_fields(a.fences, a.read_fences, "fences", default={}),
+    *_fields(a.error, a.read_error, "error"),
+)
+
+_ENTRY: Final = (
+    *_fields(a.text, a.read_text, "kind", "fn", "branches", "failure", "input_digest"),
+    *_fields(a.packed, a.read_packed, "value"),
+    *_fields(a.number, a.read_int, "epoch", "n"),
+    *_fields(a.number, a.read_int, "attempts", default=0),
+    *_fields(a.number, a.read_float, "at", "started_at", "retry_at"),
+    *_fields(a.messages, a.read_messages, "messages", default=()),
+    *_fields(a.error, a.read_error, "error"),
+)
+
+_MESSAGE: Final = (
+    *_fields(a.text, a.read_text, "name"),
+    *_fields(a.text, a.read_text, "sequence", default=""),
+    *_fields(a.text, a.read_text, "kind", default="signal"),
+    *_fields(a.number, a.read_float, "arrived_at"),
+    *_fields(a.packed, a.read_packed, "body"),
+)
+
+_SETTLED: Final = tuple(
+    field
+    for field in _RUN
+    if field.name
+    in {
+        "status", "started_at", "due_at", "armed", "waiting_for", "waits", "waits_digest", "reason", "code_version",
+        "python", "output", "output_stored", "error", "undelivered",
+    }
+)  # fmt: skip
+
+_RUN_READERS: Final = {field.name: field.read for field in _RUN}
+_ENTRY_READERS: Final = {field.name: field.read for field in _ENTRY}
+_MESSAGE_READERS: Final = {field.name: field.read for field in _MESSAGE}
+
+
+def run_item(run: Run, shards: int) -> Item:
+    """The run record of a new run, with the attributes of the indexes."""
+    shard = keys.shard_of(run.id, shards)
+    item = _key(run.id, keys.META) | _write(run, _RUN)
+    item["listing"] = a.text(f"{run.workflow}#{shard}")
+    item["created"] = a.text(keys.created_key(run.created_at, run.id))
+    if run.due_at is not None:
+        item["due_shard"] = a.text(str(shard))
+    if run.ended:
+        item["outcome"] = a.text(run.status)
+    if run.status in ATTENTION:
+        item["attention"] = a.text(f"{run.status}#{shard}")
+    return item
+
+
+def read_run(item: Mapping[str, Any]) -> Run:
+    """A run record."""
+    return Run(id=keys.run_id_of(item["pk"]["S"]), **_read(item, _RUN_READERS))
+
+
+def settled_attributes(run_id: str, settlement: Settlement, shards: int) -> dict[str, AttributeValue | None]:
+    """What a settlement makes of the run record; None is to be removed."""
+    shard = keys.shard_of(run_id, shards)
+    written = _write(settlement, _SETTLED)
+    changed: dict[str, AttributeValue | None] = {field.name: written.get(field.name) for field in _SETTLED}
+    status: Status = settlement.status
+    changed |= {
+        "updated_at": a.number(settlement.at),
+        "finished_at": a.number(settlement.at) if settlement.terminal else None,
+        "due_shard": None if settlement.due_at is None else a.text(str(shard)),
+        "outcome": a.text(status) if settlement.terminal else None,
+        "attention": a.text(f"{status}#{shard}") if status in ATTENTION else None,
+    }
+    return changed
+
+
+def entry_item(run_id: str, entry: Entry) -> Item:
+    """An entry of the history."""
+    return _key(run_id, keys.entry_key(entry.key)) | _write(entry, _ENTRY)
+
+
+def read_entry(item: Mapping[str, Any]) -> Entry:
+    """An entry of the history."""
+    key: str = item["sk"]["S"][len(keys.ENTRIES) :]
+    split = min((at for at in map(key.find, _MARKS) if at >= 0), default=len(key))
+    return Entry(location=key[:split], mark=key[split:], **_read(item, _ENTRY_READERS))
+
+
+def message_item(run_id: str, message: StoredMessage) -> Item:
+    """A message of the mailbox."""
+    return _key(run_id, keys.message_key(message.id)) | _write(message, _MESSAGE)
+
+
+def read_message(item: Mapping[str, Any]) -> StoredMessage:
+    """A message of the mailbox."""
+    return StoredMessage(id=item["sk"]["S"][len(keys.MESSAGES) :], **_read(item, _MESSAGE_READERS))
+
+
+def payload_item(run_id: str, sk: str, payload: str) -> Item:
+    """A payload that is stored apart."""
+    return _key(run_id, sk) | {"value": a.packed(payload)}
+
+
+def read_payload(item: Mapping[str, Any]) -> str:
+    """A payload that is stored apart."""
+    return a.read_packed(item["value"])
+
+
+def idempotency_item(key: str, run_id: str) -> Item:
+    """The mark that an idempotency key is spent."""
+    return {"pk": a.text(keys.idempotency_partition(key)), "sk": a.text(keys.IDEMPOTENCY), "run_id": a.text(run_id)}
+
+
+def read_idempotency(item: Mapping[str, Any]) -> str:
+    """The run that an idempotency key has started."""
+    return item["run_id"]["S"]
+
+
+def _key(run_id: str, sk: str) -> Item:
+    return {"pk": a.text(keys.partition(run_id)), "sk": a.text(sk)}
+
+
+def _write(value: Any, fields: Iterable[Field]) -> Item:
+    item: Item = {}
+    for field in fields:
+        member = getattr(value, field.name)
+        if member is not None and member != field.default:
+            item[field.name] = field.write(member)
+    return item
+
+
+def _read(item: Mapping[str, Any], readers: Mapping[str, Callable[[AttributeValue], Any]]) -> dict[str, Any]:
+    return {name: readers[name](value) for name, value in item.items() if name in readers}

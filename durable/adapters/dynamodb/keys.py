@@ -1,0 +1,94 @@
+"""The key layout of the table: which partition and sort key each thing has, and how index keys are made.
+
+| pk | sk | item |
+|---|---|---|
+| `run#<id>` | `meta` | the run record |
+| `run#<id>` | `h#<location><mark>` | an entry of the history |
+| `run#<id>` | `io#input`, `io#output#<epoch>` | a payload stored apart |
+| `run#<id>` | `m#<message id>` | a message of the mailbox |
+| `idem#<key>` | `idem` | the run that an idempotency key has started |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from durable.errors import LimitExceeded
+from durable.model.limits import SORT_KEY_BYTES
+
+if TYPE_CHECKING:
+    from durable.ports import Payload
+
+META: Final = "meta"
+IDEMPOTENCY: Final = "idem"
+ENTRIES: Final = "h#"
+PAYLOADS: Final = "io#"
+MESSAGES: Final = "m#"
+
+LOADED: Final = (ENTRIES, "m$")
+"""Sort keys of what a turn loads; `$` follows `#`, so the run record (`meta`) lies behind the mailbox's end."""
+
+_RUN: Final = "run#"
+_OUTPUT: Final = f"{PAYLOADS}output#"
+_EPOCH_DIGITS: Final = 15
+_MICRO_DIGITS: Final = 17
+
+
+def partition(run_id: str) -> str:
+    """The partition of a run."""
+    return _RUN + run_id
+
+
+def run_id_of(pk: str) -> str:
+    """The run that a partition belongs to."""
+    return pk.removeprefix(_RUN)
+
+
+def idempotency_partition(key: str) -> str:
+    """The partition of an idempotency key."""
+    return f"idem#{key}"
+
+
+def entry_key(key: str) -> str:
+    """The sort key of the entry with this key (location and mark); refuses one that DynamoDB would refuse."""
+    return _checked("the location of an operation", ENTRIES + key)
+
+
+def message_key(message_id: str) -> str:
+    """The sort key of a message."""
+    return _checked("the id of a message", MESSAGES + message_id)
+
+
+def payload_key(payload: Payload, epoch: int) -> str:
+    """The sort key of a payload; outputs sort by the epoch that wrote them."""
+    if payload == "input":
+        return f"{PAYLOADS}input"
+    return f"{_OUTPUT}{epoch:0{_EPOCH_DIGITS}d}"
+
+
+def payload_of(sk: str) -> Payload:
+    """Which payload a sort key names."""
+    return "output" if sk.startswith(_OUTPUT) else "input"
+
+
+def shard_of(run_id: str, shards: int) -> int:
+    """The shard of an index in which a run is listed: always the same for one count of shards."""
+    return crc32(run_id.encode()) % shards
+
+
+def created_key(created_at: float, run_id: str) -> str:
+    """Sorts runs by creation; the id makes it unique, so that a listing can go on behind any row."""
+    return f"{round(created_at * 1_000_000):0{_MICRO_DIGITS}d}#{run_id}"
+
+
+def created_at_of(created: str) -> float:
+    """The time of creation that a `created` key holds, to the microsecond."""
+    return int(created[:_MICRO_DIGITS]) / 1_000_000
+
+
+def _checked(what: str, sk: str) -> str:
+    size = len(sk.encode())
+    if size > SORT_KEY_BYTES:
+        raise LimitExceeded(what, size, SORT_KEY_BYTES, instead="Use shorter names.")
+    return sk

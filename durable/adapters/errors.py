@@ -1,0 +1,61 @@
+"""What the SDK raises, as errors that callers know."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+
+from durable.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TRANSIENT: Final = frozenset({
+    "InternalFailure",
+    "InternalServerError",
+    "KMS.ThrottlingException",
+    "KmsThrottled",
+    "LimitExceededException",
+    "OverLimit",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestTimeout",
+    "ServiceQuotaExceededException",
+    "ServiceUnavailable",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+})  # fmt: skip
+"""Codes that say: later, perhaps. The request may or may not have had its effect."""
+
+SERVER_ERROR: Final = 500
+
+
+def code_of(error: ClientError) -> str:
+    """The error code that the service gave."""
+    return error.response.get("Error", {}).get("Code", "")
+
+
+def is_transient(error: ClientError) -> bool:
+    """Whether the same request may succeed later."""
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return code_of(error) in TRANSIENT or status >= SERVER_ERROR
+
+
+@contextmanager
+def translated(service: str) -> Iterator[None]:
+    """Raises `StoreUnavailable` for what may pass by itself; any other error of the SDK is raised as it is."""
+    try:
+        yield
+    except ClientError as error:
+        if not is_transient(error):
+            raise
+        raise StoreUnavailable(f"{service}: {error}") from error
+    except (ConnectionError, HTTPClientError) as error:
+        raise StoreUnavailable(f"{service}: {error}") from error

@@ -1,0 +1,8 @@
+"""The ports in memory, with the rules of the services they stand for and no others."""
+
+from durable.adapters.memory.clock import VirtualClock
+from durable.adapters.memory.queues import MemoryRunQueue, Received
+from durable.adapters.memory.store import MemoryStore
+from durable.adapters.memory.timers import MemoryTimers, Schedule
+
+__all__ = ["MemoryRunQueue", "MemoryStore", "MemoryTimers", "Received", "Schedule", "VirtualClock"]

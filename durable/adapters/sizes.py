@@ -1,0 +1,104 @@
+"""What is too large to be stored or sent, refused before any request and alike by every adapter."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+
+from durable.errors import ErrorInfo, LimitExceeded
+from durable.model.envelope import Deliver
+from durable.model.limits import COMPRESS_BYTES, ITEM_BYTES, NAME_BYTES, PAYLOAD_BYTES, QUEUE_BYTES
+from durable.model.message import StoredMessage
+
+if TYPE_CHECKING:
+    from durable.model.entry import Entry
+    from durable.model.envelope import Envelope
+
+_BY_REFERENCE = "Store it elsewhere (S3) in a step and pass a reference to it."
+_OVERHEAD = 4 * 1024
+"""Room in an item for keys, names of attributes and the small fields."""
+
+_ERROR: TypeAdapter[ErrorInfo] = TypeAdapter(ErrorInfo)
+_MESSAGES: TypeAdapter[tuple[StoredMessage, ...]] = TypeAdapter(tuple[StoredMessage, ...])
+
+
+def pack(text: str) -> str | bytes:
+    """The text itself, or its compressed bytes where it is large: writes are paid by the KB."""
+    if len(text) <= COMPRESS_BYTES and len(text.encode()) <= COMPRESS_BYTES:
+        return text
+    return zlib.compress(text.encode())
+
+
+def unpack(packed: str | bytes) -> str:
+    """What was packed."""
+    return packed if isinstance(packed, str) else zlib.decompress(packed).decode()
+
+
+def error_text(error: ErrorInfo) -> str:
+    """An error as JSON."""
+    return _ERROR.dump_json(error).decode()
+
+
+def error_from(text: str) -> ErrorInfo:
+    """Reads an error's JSON."""
+    return _ERROR.validate_json(text)
+
+
+def messages_text(messages: tuple[StoredMessage, ...]) -> str:
+    """Messages as JSON."""
+    return _MESSAGES.dump_json(messages).decode()
+
+
+def messages_from(text: str) -> tuple[StoredMessage, ...]:
+    """Reads messages' JSON."""
+    return _MESSAGES.validate_json(text)
+
+
+def check_payload(what: str, text: str | None) -> None:
+    """Refuses a value that is larger than a payload may be."""
+    if text is None or len(text) * 4 <= PAYLOAD_BYTES:
+        return
+    size = len(text.encode())
+    if size > PAYLOAD_BYTES:
+        raise LimitExceeded(what, size, PAYLOAD_BYTES, instead=_BY_REFERENCE)
+
+
+def check_entry(entry: Entry) -> None:
+    """Refuses an entry that would not fit into an item."""
+    what = f'the result of "{entry.location}"'
+    check_payload(what, entry.value)
+    error = None if entry.error is None else error_text(entry.error)
+    messages = messages_text(entry.messages) if entry.messages else None
+    _check_item(what, [part for part in (entry.value, error, messages) if part is not None])
+
+
+def check_message(message: StoredMessage) -> None:
+    """Refuses a message that would not fit into the mailbox."""
+    check_payload(f'message "{message.name}"', message.body)
+
+
+def check_idempotency_key(key: str) -> None:
+    """Refuses a key that could not be part of an item's key."""
+    size = len(key.encode())
+    if size > NAME_BYTES:
+        raise LimitExceeded("the idempotency key", size, NAME_BYTES)
+
+
+def check_envelope(envelope: Envelope, body: str) -> None:
+    """Refuses an envelope that the queue, or later the mailbox, would refuse."""
+    if isinstance(envelope, Deliver):
+        check_payload(f'message "{envelope.name}"', envelope.body)
+    size = len(body.encode())
+    if size > QUEUE_BYTES:
+        raise LimitExceeded("a queue message", size, QUEUE_BYTES, instead=_BY_REFERENCE)
+
+
+def _check_item(what: str, parts: list[str]) -> None:
+    if sum(len(part) * 4 for part in parts) <= ITEM_BYTES - _OVERHEAD:
+        return
+    packed = [pack(part) for part in parts]
+    size = sum(len(part if isinstance(part, bytes) else part.encode()) for part in packed) + _OVERHEAD
+    if size > ITEM_BYTES:
+        raise LimitExceeded(what, size, ITEM_BYTES, instead=_BY_REFERENCE)

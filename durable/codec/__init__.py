@@ -1,0 +1,20 @@
+"""Values to JSON text and back, by the type that an annotation declares."""
+
+from durable.codec.annotations import UNTYPED, Untyped, callable_name, input_type, return_type
+from durable.codec.text import Type, decode, digest, encode, parsed, round_trip, type_name, validated
+
+__all__ = [
+    "UNTYPED",
+    "Type",
+    "Untyped",
+    "callable_name",
+    "decode",
+    "digest",
+    "encode",
+    "input_type",
+    "parsed",
+    "return_type",
+    "round_trip",
+    "type_name",
+    "validated",
+]

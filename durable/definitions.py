@@ -1,0 +1,165 @@
+"""What an app registers: workflows, remote steps, singletons, cron expressions. Values, and no registry."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec
+
+from typing_extensions import TypeVar
+
+from durable import codec
+from durable.channels import Update
+from durable.model.duration import Duration, seconds
+from durable.options import Call
+
+P = ParamSpec("P")
+I = TypeVar("I")  # noqa: E741 - the name that readers of the signatures expect
+R = TypeVar("R")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class Singleton:
+    """At most `limit` runs at a time for each key.
+
+    `key` is a path into the input ("customer.id"). Beyond `max_queue` waiting runs a start is refused.
+    """
+
+    key: str
+    limit: int = 1
+    max_queue: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """When a schedule is due."""
+
+    expression: str
+    timezone: str = "UTC"
+
+
+def cron(expression: str, *, timezone: str = "UTC") -> Cron:
+    """A cron expression of EventBridge Scheduler (six fields) or of Unix (five)."""
+    return Cron(f"cron({expression})", timezone)
+
+
+def every(interval: Duration) -> Cron:
+    """At a fixed interval."""
+    return Cron(f"every({seconds(interval, 'every(interval)', minimum=60.0):g}s)")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Workflow(Generic[I, R]):
+    """A registered workflow. Not callable: `ctx.child` runs it as a run of its own, `.fn` is the plain function."""
+
+    name: str
+    version: str
+    fn: Callable[..., Coroutine[Any, Any, R]]
+    takes_input: bool
+    input_type: Any
+    output_type: Any
+    tags: tuple[str, ...] = ()
+    timeout: float | None = None
+    """Seconds from the first turn on."""
+    retention: float | None = None
+    """Seconds that an ended run is kept."""
+    singleton: Singleton | None = None
+    max_entries: int | None = None
+    validators: dict[str, tuple[Any, Callable[[Any], None]]] = field(
+        default_factory=dict[str, tuple[Any, Callable[[Any], None]]]
+    )
+    """By update name: the argument's type and the function that may refuse it."""
+
+    def validator(self, update: Update[A, Any], /) -> Callable[[Callable[[A], None]], Callable[[A], None]]:
+        """Registers a function that runs before an update is stored: raising ValueError refuses it."""
+
+        def register(check: Callable[[A], None]) -> Callable[[A], None]:
+            self.validators[update.name] = (update.type, check)
+            return check
+
+        return register
+
+    if not TYPE_CHECKING:  # to a type checker it is not callable
+
+        def __call__(self, *_args: object, **_kwargs: object) -> NoReturn:
+            raise TypeError(
+                f"{self.name} is a workflow: use await ctx.child({self.name}, ...) or client.start({self.name}, ...), "
+                f"or {self.name}.fn(ctx, ...) to run its code inline."
+            )
+
+    def __repr__(self) -> str:
+        return f'<workflow "{self.name}" version "{self.version}">'
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RemoteStep(Generic[P, R]):
+    """A registered remote step. Not callable, so that `ctx.step(remote, ...)` is a type error; `.fn` is the function."""
+
+    name: str
+    fn: Callable[P, Any]
+    output_type: Any
+    queue: str
+    retries: int
+    timeout: float
+    heartbeat: float | None = None
+    options: Call = field(default_factory=Call)
+
+    def using(self, options: Call, /) -> RemoteStep[P, R]:
+        """The same remote step, called with these options."""
+        return RemoteStep[P, R](
+            name=self.name,
+            fn=self.fn,
+            output_type=self.output_type,
+            queue=self.queue,
+            retries=self.retries,
+            timeout=self.timeout,
+            heartbeat=self.heartbeat,
+            options=options,
+        )
+
+    if not TYPE_CHECKING:  # to a type checker it is not callable
+
+        def __call__(self, *_args: object, **_kwargs: object) -> NoReturn:
+            raise TypeError(
+                f'{self.name} is a remote step (queue "{self.queue}"). Use await ctx.call({self.name}, ...); '
+                f"in a unit test call {self.name}.fn(...)."
+            )
+
+    def __repr__(self) -> str:
+        return f'<remote step "{self.name}" on queue "{self.queue}">'
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a workflow function takes and gives."""
+
+    takes_input: bool
+    input_type: Any
+    output_type: Any
+
+
+def shape_of(fn: Callable[..., Any], names: Mapping[str, Any] | None = None) -> Shape:
+    """Reads a workflow function's signature.
+
+    Raises:
+        TypeError: It is not an `async def` with the context and at most one input.
+    """
+    name = codec.callable_name(fn)
+    if not inspect.iscoroutinefunction(fn):
+        raise TypeError(f'workflow {name} must be an "async def": it waits by await')
+    parameters = list(inspect.signature(fn).parameters.values())
+    positional = [p for p in parameters if p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD}]
+    needed = [p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
+    if not positional or len(positional) > 2 or len(needed) > len(positional) or len(positional) < len(parameters):
+        raise TypeError(
+            f"workflow {name} takes {', '.join(p.name for p in parameters) or 'nothing'}: it must take the context and at most "
+            "one input. Put several inputs into one model."
+        )
+    takes_input = len(positional) == 2
+    return Shape(
+        takes_input=takes_input,
+        input_type=codec.input_type(fn, names=names) if takes_input else type(None),
+        output_type=codec.return_type(fn, names=names),
+    )

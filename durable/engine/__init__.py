@@ -1,0 +1,1 @@
+"""The engine: takes turns, one replay of a run inside one invocation."""

@@ -1,0 +1,265 @@
+"""Attempts at steps: started while there is time for them, retried, charged after a crash, recorded once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from durable import failures
+from durable.engine.retries import GiveUp, Interrupted, Retry, StepTimeout, after_failure
+from durable.engine.steps import Finished, Job
+from durable.errors import NotStorable, LimitExceeded, StepInterrupted, StepTooLong
+from durable.step_context import StepContext
+from durable.values import NotDone, Ok
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from durable.engine.options import EngineOptions
+    from durable.engine.steps import StepRunner
+    from durable.engine.writer import EntryWriter
+    from durable.model.entry import Entry
+    from durable.ops.step import StepOperation
+    from durable.ports import Clock
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A step that the workflow waits for: not started yet, between attempts, or running."""
+
+    operation: StepOperation
+    attempt: int = 0
+    """Attempts made so far, the running one included."""
+    not_before: float = 0.0
+    job: Job | None = None
+    timeout: float = 0.0
+    gives_up_at: float = 0.0
+    """When the running attempt times out, by the runner's clock."""
+    started: list[float] = field(default_factory=list[float])
+
+
+class Attempts:
+    """The steps of one turn."""
+
+    def __init__(
+        self, *, run_id: str, writer: EntryWriter, runner: StepRunner, clock: Clock, options: EngineOptions, ends: float,
+        longest: float,
+    ) -> None:  # fmt: skip
+        self._run_id = run_id
+        self._writer = writer
+        self._runner = runner
+        self._clock = clock
+        self._options = options
+        self._ends = ends
+        self._longest = longest
+        self._pending: dict[str, Pending] = {}
+        self._one_at_a_time = False
+
+    # What the session asks
+
+    @property
+    def running(self) -> list[Pending]:
+        """Steps whose body is being run."""
+        return [step for step in self._pending.values() if step.job is not None]
+
+    def next_start(self, now: float) -> float | None:
+        """When an attempt that has to wait may start, seconds since 1970; None when none has to wait."""
+        waiting = [step for step in self._pending.values() if step.job is None]
+        if self._one_at_a_time:
+            waiting = waiting[:1]
+        return min((step.not_before for step in waiting if step.not_before > now), default=None)
+
+    def __bool__(self) -> bool:
+        return bool(self._pending)
+
+    def admit(self, operation: StepOperation) -> Entry | None:
+        """Takes in a step that the workflow awaits; an entry at once where no attempt may follow."""
+        step = Pending(operation)
+        if operation.attempts:
+            last = operation.attempts[-1]
+            step.attempt = last.attempts
+            step.not_before = last.retry_at or 0.0
+        self._pending[operation.location] = step
+        return self._interrupted(step) if operation.policy.at_most_once and operation.attempts else None
+
+    def charge(self, dead_turns: int) -> Entry | None:
+        """After a take-over: steps in doubt run one at a time, and the one that was alone is charged an attempt.
+
+        With several in doubt nobody knows which one ended the invocation; then the first of them runs alone, and is
+        the one to be charged if that turn dies too.
+        """
+        now = self._clock.now()
+        doubtful = [step for step in self._pending.values() if step.not_before <= now and step.job is None]
+        doubtful = [step for step in doubtful if not step.operation.policy.at_most_once]
+        self._one_at_a_time = bool(doubtful)
+        if len(doubtful) == 1 or (doubtful and dead_turns > 1):
+            first = doubtful[0]
+            first.attempt += 1
+            return self._failed(first, Interrupted("the invocation ended during the attempt"))
+        return None
+
+    def forget_cancelled(self) -> None:
+        """Drops steps that the workflow no longer waits for; a body that runs is told, not stopped."""
+        for location, step in list(self._pending.items()):
+            if step.operation.dead:
+                del self._pending[location]
+                if step.job is not None:
+                    step.job.step.cancel()
+
+    def abandon(self) -> None:
+        """Tells every body that runs that its result is not wanted any more."""
+        for step in self.running:
+            if step.job is not None:
+                step.job.step.cancel()
+
+    def start_due(self) -> bool:
+        """Starts what may start now. True when something is left out for want of time: a fresh invocation is needed."""
+        now = self._clock.now()
+        running = len(self.running)
+        allowed = 1 if self._one_at_a_time else self._options.parallel_steps
+        for step in list(self._pending.values()):
+            if step.job is not None:
+                continue
+            if running >= allowed:
+                return False
+            if step.not_before > now:
+                if self._one_at_a_time:
+                    return False
+                continue
+            if not self._fits(step):
+                return True
+            self._start(step)
+            running += 1
+        return False
+
+    def wait(self, seconds: float) -> Entry | None:
+        """Waits for a body to end or time out, at most so long (real time); the step's result if there is one now."""
+        first_timeout = min(step.gives_up_at for step in self.running)
+        finished = self._runner.next(min(seconds, max(0.0, first_timeout - self._runner.elapsed())))
+        if finished is not None:
+            return self._finished(finished)
+        for step in self.running:
+            if self._runner.elapsed() >= step.gives_up_at:
+                return self._timed_out(step)
+        return None
+
+    # Starting
+
+    def _fits(self, step: Pending) -> bool:
+        timeout = step.operation.policy.timeout
+        left = self._ends - self._clock.monotonic()
+        if timeout is None:
+            step.timeout = left
+            return left > 0
+        if timeout > self._longest:
+            raise StepTooLong(step.operation.name, timeout, self._longest)
+        step.timeout = timeout
+        return timeout <= left
+
+    def _start(self, step: Pending) -> None:
+        operation = step.operation
+        verifies = operation.policy.at_most_once and step.attempt > 0 and not step.started
+        if not verifies:
+            step.attempt += 1
+        now = self._clock.now()
+        if operation.policy.at_most_once and not verifies:
+            self._writer.write(operation, mark=f"@{step.attempt}", attempts=step.attempt, started_at=now)
+            self._writer.confirm()
+        step.started.append(now)
+        step.gives_up_at = self._runner.elapsed() + step.timeout
+        context = StepContext(
+            run_id=self._run_id, location=operation.location, attempt=step.attempt,
+            idempotency_key=operation.idempotency_key, deadline=datetime.fromtimestamp(now + step.timeout, UTC),
+        )  # fmt: skip
+        call = partial(_verify, operation) if verifies else operation.call
+        step.job = Job(operation, step.attempt, now, call, operation.context.copy(), context, verifies)
+        self._runner.start(step.job)
+
+    def _interrupted(self, step: Pending) -> Entry | None:
+        """An at-most-once attempt began in an earlier turn and left no result: ask, if there is someone to ask."""
+        if step.operation.policy.verify_fn is not None:
+            return None
+        return self._not_known(step)
+
+    # Ending
+
+    def _finished(self, finished: Finished) -> Entry | None:
+        job = finished.job
+        step = self._pending.get(job.operation.location)
+        if step is None or step.job is not job:
+            return None  # late: its attempt is over, or the workflow no longer waits for it
+        step.job = None
+        if job.verifies:
+            return self._verified(step, finished)
+        if finished.error is not None:
+            return self._failed(step, finished.error)
+        return self._succeeded(step, finished.value)
+
+    def _succeeded(self, step: Pending, value: object) -> Entry | None:
+        try:
+            text = step.operation.encode(value)
+        except (NotStorable, LimitExceeded) as error:
+            return self._give_up(step, error, GiveUp("critical"))
+        return self._record(step, value=text)
+
+    def _timed_out(self, step: Pending) -> Entry | None:
+        job, step.job = step.job, None
+        if job is not None:
+            job.step.cancel()
+        message = f"no result within {step.timeout:g} s. The body cannot be stopped and may still have its effect."
+        return self._failed(step, StepTimeout(message))
+
+    def _failed(self, step: Pending, error: BaseException) -> Entry | None:
+        operation = step.operation
+        match after_failure(operation.policy, step.attempt, error, operation.idempotency_key):
+            case GiveUp() as end:
+                return self._give_up(step, error, end)
+            case Retry(delay):
+                step.not_before = self._clock.now() + delay
+                self._writer.write(
+                    operation, mark=f"@{step.attempt}", attempts=step.attempt, error=failures.record(error),
+                    started_at=step.started[-1] if step.started else None, retry_at=step.not_before,
+                )  # fmt: skip
+                return None
+
+    def _give_up(self, step: Pending, error: BaseException, end: GiveUp) -> Entry:
+        return self._record(step, error=failures.record(error), failure=end.kind)
+
+    def _verified(self, step: Pending, finished: Finished) -> Entry | None:
+        match finished.value:
+            case Ok(value):
+                return self._succeeded(step, value)
+            case NotDone():
+                step.started.append(finished.job.started_at)  # asked: the next attempt is a real one
+                return None
+            case _:
+                return self._not_known(step)
+
+    def _not_known(self, step: Pending) -> Entry:
+        operation = step.operation
+        began = operation.attempts[-1].started_at or 0.0
+        error = StepInterrupted(
+            operation.name, operation.idempotency_key, f"{datetime.fromtimestamp(began, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        )
+        return self._record(step, error=failures.record(error), failure="critical")
+
+    def _record(self, step: Pending, **outcome: object) -> Entry:
+        self._one_at_a_time = False
+        entry = self._writer.write(
+            step.operation, attempts=step.attempt, started_at=step.started[-1] if step.started else None,
+            input_digest=step.operation.input_digest, **outcome,
+        )  # fmt: skip
+        del self._pending[step.operation.location]
+        return entry
+
+
+def _verify(operation: StepOperation) -> object:
+    verify = operation.policy.verify_fn
+    return None if verify is None else verify(*operation.args, **operation.kwargs)
+
+
+def earliest(times: Iterable[float | None]) -> float | None:
+    """The smallest of the times that are given."""
+    return min((time for time in times if time is not None), default=None)

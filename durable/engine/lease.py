@@ -1,0 +1,119 @@
+"""Acquiring the exclusive right to take a turn, and loading what earlier turns have left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from durable.errors import Fenced, StoreUnavailable
+from durable.model.history import counting_entries
+from durable.ports import Acquired, Held, Missing, NotRunnable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from durable.engine.cache import HistoryCache
+    from durable.engine.options import EngineOptions
+    from durable.model.entry import Entry
+    from durable.model.message import StoredMessage
+    from durable.model.run import Run
+    from durable.ports import Page, Payload, Ports
+
+ACQUIRE_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to take one turn. Nothing starts after `ends`, by the monotonic clock."""
+
+    run: Run
+    ends: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What a turn knows when it begins: entries that count, in order of record, and messages."""
+
+    entries: Sequence[Entry]
+    messages: Sequence[StoredMessage]
+    payloads: Mapping[Payload, str] = field(default_factory=dict["Payload", str])
+
+    @property
+    def consumed(self) -> set[str]:
+        """Ids of messages that an entry has consumed."""
+        return {message.id for entry in self.entries for message in entry.messages}
+
+
+def acquire(
+    ports: Ports, run_id: str, *, ends: float, options: EngineOptions, code_version: str, due_is_near: bool
+) -> Lease | None:
+    """Takes the lease, or makes sure that its holder will look again; None when there is nothing to do here."""
+    owner = ports.new_id()
+    for _ in range(ACQUIRE_TRIES):
+        now = ports.clock.now()
+        left = ends - ports.clock.monotonic()
+        answer = ports.store.acquire(
+            run_id, owner=owner, now=now, lease_until=now + left + options.lease_margin,
+            code_version=code_version, due_is_near=due_is_near,
+        )  # fmt: skip
+        match answer:
+            case Acquired(run):
+                return Lease(run, ends - options.reserve_of(left))
+            case NotRunnable() | Missing():
+                return None
+            case Held():
+                if ports.store.announce(run_id, now=ports.clock.now()):
+                    return None
+    message = f'run "{run_id}" is taken and released by others all the time; this wake is tried again'
+    raise StoreUnavailable(message)
+
+
+def load(ports: Ports, run: Run, cache: HistoryCache) -> tuple[Run, Loaded]:
+    """Loads history and mailbox; after a take-over, fences what the lost epochs may still write."""
+    cached = cache.take(run)
+    pages = _pages(ports, run.id, mailbox_only=cached is not None)
+    entries = list(cached) if cached is not None else [entry for page in pages for entry in page.entries]
+    if any(entry.epoch > run.epoch for entry in entries):
+        raise Fenced(run.id, run.epoch)
+    if run.taken_over:
+        run = _fence(ports, run, entries)
+    return run, Loaded(
+        entries=sorted(counting_entries(run, entries), key=lambda entry: entry.order),
+        messages=[message for page in pages for message in page.messages],
+        payloads={name: text for page in pages for name, text in page.payloads.items()},
+    )
+
+
+def load_messages(ports: Ports, run_id: str) -> Iterable[StoredMessage]:
+    """The mailbox as it is now."""
+    return [message for page in _pages(ports, run_id, mailbox_only=True) for message in page.messages]
+
+
+def _pages(ports: Ports, run_id: str, *, mailbox_only: bool) -> Sequence[Page]:
+    pages = [ports.store.load(run_id, mailbox_only=mailbox_only)]
+    while (cursor := pages[-1].cursor) is not None:
+        pages.append(ports.store.load(run_id, cursor=cursor, mailbox_only=mailbox_only))
+    return pages
+
+
+def _fence(ports: Ports, run: Run, entries: Sequence[Entry]) -> Run:
+    """Records, for every epoch that was not released cleanly, how many of its items count.
+
+    What a lost turn acted upon is a gap-free prefix of its items, because it hands a result to user code only when
+    every item before it is written. The highest number seen is not enough: pages are read one after another, so a
+    late write may be seen while an earlier one was missed.
+    """
+    fences = dict(run.fences)
+    for epoch in range(run.clean_epoch + 1, run.epoch):
+        if epoch not in fences:
+            fences[epoch] = _gap_free_prefix({entry.n for entry in entries if entry.epoch == epoch})
+    if fences != run.fences:
+        ports.store.record_fences(run.id, epoch=run.epoch, fences=fences)
+    return replace(run, fences=fences)
+
+
+def _gap_free_prefix(numbers: set[int]) -> int:
+    k = 0
+    while k + 1 in numbers:
+        k += 1
+    return k

@@ -1,0 +1,82 @@
+"""The messages of one run that no entry has consumed, and which wait they resolve."""
+
+from __future__ import annotations
+
+import bisect
+from collections import defaultdict
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from durable.model.message import StoredMessage
+    from durable.ops.operation import WaitOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A wait that can be recorded: with the messages it consumes, or none because its deadline has passed."""
+
+    wait: WaitOperation
+    messages: Sequence[StoredMessage]
+
+
+class Mailbox:
+    """Keeps unconsumed messages by channel, in order of arrival."""
+
+    def __init__(self, messages: Iterable[StoredMessage], consumed: set[str]) -> None:
+        self._consumed = consumed
+        self._known: set[str] = set()
+        self._channels: defaultdict[str, list[StoredMessage]] = defaultdict(list)
+        self.add(messages)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._channels.values()))
+
+    def add(self, messages: Iterable[StoredMessage]) -> None:
+        """Takes in what was loaded; what is known or consumed already changes nothing."""
+        for message in messages:
+            if message.id in self._known or message.id in self._consumed:
+                continue
+            self._known.add(message.id)
+            bisect.insort(self._channels[message.channel], message, key=lambda m: m.order)
+
+    def consume(self, messages: Iterable[StoredMessage]) -> None:
+        """Removes what an entry has consumed."""
+        for message in messages:
+            self._consumed.add(message.id)
+            self._channels[message.channel].remove(message)
+
+    def first_ready(self, waits: Iterable[WaitOperation], now: float) -> Ready | None:
+        """The wait that resolves first in event time.
+
+        The smallest of message arrival and deadline wins; on a tie the message, then the wait that was called first.
+        A message beats a zero or past duration, so that draining a mailbox never loses to its own `sleep(0)`.
+        """
+        best: tuple[float, int, int] | None = None
+        ready: Ready | None = None
+        for wait in waits:
+            messages = wait.claim(self._in_time(wait)) if wait.channels else ()
+            if messages:
+                key = (messages[0].arrived_at, 0, wait.seq)
+            elif wait.deadline is not None and wait.deadline <= now:
+                key = (inf if wait.immediate else wait.deadline, 1, wait.seq)
+            else:
+                continue
+            if best is None or key < best:
+                best, ready = key, Ready(wait, messages)
+        return ready
+
+    def _in_time(self, wait: WaitOperation) -> Sequence[StoredMessage]:
+        messages = self._of(wait.channels)
+        if wait.deadline is None or wait.immediate or not messages or messages[-1].arrived_at <= wait.deadline:
+            return messages
+        return [message for message in messages if message.arrived_at <= wait.deadline]
+
+    def _of(self, channels: Sequence[str]) -> Sequence[StoredMessage]:
+        if len(channels) == 1 and channels[0] != "*":
+            return self._channels[channels[0]]
+        chosen = [c for c in self._channels if c.startswith("signal:")] if "*" in channels else channels
+        return sorted((m for c in chosen for m in self._channels[c]), key=lambda m: m.order)

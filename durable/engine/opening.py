@@ -1,0 +1,66 @@
+"""Turns a run record and its history into an execution of the deployed code."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from durable import codec
+from durable.errors import Misuse, UndecodableHistory
+from durable.execution import Execution, RunInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from durable.app import App, Workflow
+    from durable.context import Context
+    from durable.engine.lease import Loaded
+    from durable.model.run import Run
+
+
+class PythonChanged(Misuse):
+    """The run was begun under a Python whose asyncio schedules differently."""
+
+    def __init__(self, recorded: str, current: str) -> None:
+        super().__init__(
+            f"the run was begun on Python {recorded} and the function now runs on {current}. Python 3.12 changed the order "
+            "in which asyncio runs tasks, so this history cannot be replayed here. Deploy with the old runtime until the "
+            "open runs have ended."
+        )
+
+
+def python_minor() -> str:
+    """`3.12`: recorded with the run, because histories do not cross from 3.11 to later versions."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def open_execution(app: App, run: Run, loaded: Loaded, now: float) -> Execution:
+    """Raises a Misuse where the deployed code cannot take the run further."""
+    workflow = app.find(run.workflow, run.version)
+    if run.python is not None and (run.python == "3.11") != (python_minor() == "3.11"):
+        raise PythonChanged(run.python, python_minor())
+    started_at = run.started_at or now
+    info = RunInfo(
+        id=run.id, lineage=run.lineage or run.id, workflow=run.workflow, version=run.version,
+        started_at=datetime.fromtimestamp(started_at, UTC), parent=run.parent, tags=run.tags,
+    )  # fmt: skip
+    return Execution(
+        _program(workflow, run, loaded), info, history=loaded.entries, started_at=started_at, waits=run.waits,
+        waits_digest=run.waits_digest,
+    )  # fmt: skip
+
+
+def _program(
+    workflow: Workflow[Any, Any], run: Run, loaded: Loaded
+) -> Callable[[Context], Coroutine[Any, Any, Any]]:
+    if not workflow.takes_input:
+        return workflow.fn
+    text = loaded.payloads.get("input") if run.input_stored else run.input
+    try:
+        value = codec.decode(text, workflow.input_type)
+    except ValidationError as error:
+        raise UndecodableHistory("input", str(workflow.input_type), str(error)) from None
+    return lambda ctx: workflow.fn(ctx, value)

@@ -1,0 +1,225 @@
+"""The live part of a turn: perform what the workflow asks for, record one result, deliver it, and again."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from durable.engine.attempts import Attempts, earliest
+from durable.engine.lease import load_messages
+from durable.engine.mailbox import Mailbox
+from durable.engine.sending import send_recorded
+from durable.errors import Fenced
+from durable.ops.operation import KnownOperation, WaitOperation
+from durable.ops.send import SendOperation
+from durable.ops.step import StepOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from durable.engine.lease import Lease, Loaded
+    from durable.engine.options import EngineOptions
+    from durable.engine.steps import StepRunner
+    from durable.engine.writer import EntryWriter
+    from durable.execution import Execution
+    from durable.model.entry import Entry
+    from durable.ports import Ports
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The workflow returned or raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quiescent:
+    """Nothing is being performed and no wait is ready: the run sleeps until `due_at`, or until a message comes."""
+
+    waits: Sequence[WaitOperation]
+    due_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfTime:
+    """There is work that wants the whole time of a fresh invocation."""
+
+    waits: Sequence[WaitOperation]
+
+
+Pause = Ended | Quiescent | OutOfTime
+
+
+class Session:
+    """Everything that one turn performs. Results are recorded one at a time and delivered in that order."""
+
+    def __init__(
+        self, *, ports: Ports, lease: Lease, loaded: Loaded, execution: Execution, writer: EntryWriter,
+        runner: StepRunner, options: EngineOptions, longest: float,
+    ) -> None:  # fmt: skip
+        self._ports = ports
+        self._run = lease.run
+        self._ends = lease.ends
+        self._options = options
+        self._execution = execution
+        self._writer = writer
+        self._mailbox = Mailbox(loaded.messages, loaded.consumed)
+        self._loaded = loaded
+        self._waits: dict[str, WaitOperation] = {}
+        self._known: deque[KnownOperation | SendOperation] = deque()
+        self._wakes = lease.run.wakes
+        self._next_look = ports.clock.monotonic() + options.watch
+        self._steps = Attempts(
+            run_id=lease.run.id, writer=writer, runner=runner, clock=ports.clock, options=options, ends=lease.ends,
+            longest=longest,
+        )  # fmt: skip
+
+    @property
+    def unread(self) -> int:
+        """How many messages nobody has consumed."""
+        return len(self._mailbox)
+
+    @property
+    def wakes(self) -> int:
+        """The count of wakes that this turn has taken into account."""
+        return self._wakes
+
+    def close(self) -> None:
+        """The turn is over: bodies that still run are told that their results are not wanted."""
+        self._steps.abandon()
+
+    def look_again(self, wakes: int) -> None:
+        """Something asked for a turn meanwhile. The count comes first: what arrives after it moves it again."""
+        self._wakes = wakes
+        self._mailbox.add(load_messages(self._ports, self._run.id))
+
+    def begin(self) -> None:
+        """Replays the history and takes in the first operations without a record."""
+        self._execution.advance()
+        results = self._take_in()
+        for entry in self._loaded.entries:
+            if entry.kind == "send" and not entry.mark and entry.epoch > self._run.clean_epoch:
+                send_recorded(self._ports, self._run.id, entry)  # recorded by a lost turn, perhaps not performed
+        if self._run.died:
+            results.append(self._steps.charge(self._dead_turns()))
+        for entry in results:
+            self._deliver(entry)
+
+    def go(self) -> Pause:
+        """Performs, records and delivers until nothing is left to do here."""
+        while not self._execution.finished:
+            self._steps.forget_cancelled()
+            self._waits = {location: wait for location, wait in self._waits.items() if not wait.dead}
+            if self._ports.clock.monotonic() < self._ends and (self._record_known() or self._record_ready_wait()):
+                continue
+            out_of_time = self._steps.start_due()
+            if self._steps.running:
+                self._await_step()
+                continue
+            if out_of_time or self._ports.clock.monotonic() >= self._ends:
+                return OutOfTime(list(self._waits.values()))
+            if not self._wait_in_place():
+                self._execution.check_stuck(pending=bool(self._waits or self._steps))
+                return Quiescent(list(self._waits.values()), self._next_due())
+        return Ended()
+
+    # One thing at a time
+
+    def _record_known(self) -> bool:
+        while self._known:
+            operation = self._known.popleft()
+            if operation.dead:
+                continue
+            entry = self._writer.write(operation, value=operation.text)
+            if isinstance(operation, SendOperation):
+                self._writer.confirm()
+                send_recorded(self._ports, self._run.id, entry)
+            self._deliver(entry)
+            return True
+        return False
+
+    def _record_ready_wait(self) -> bool:
+        ready = self._mailbox.first_ready(self._waits.values(), self._ports.clock.now())
+        if ready is None:
+            return False
+        wait = self._waits.pop(ready.wait.location)
+        if ready.messages:
+            entry = self._writer.write(wait, value=wait.on_messages(ready.messages), messages=tuple(ready.messages))
+            self._mailbox.consume(ready.messages)
+        else:
+            value, error = wait.on_deadline()
+            entry = self._writer.write(wait, value=value, error=error)
+        self._deliver(entry)
+        return True
+
+    def _await_step(self) -> None:
+        """Until a body ends, a wait or a retry is due, or it is time to look whether a message has come."""
+        clock = self._ports.clock
+        watching = any(wait.channels for wait in self._waits.values())
+        limits = [self._options.watch] if watching else [self._ends - clock.monotonic() + self._options.reserve]
+        due = self._next_due()
+        if due is not None:
+            limits.append(due - clock.now())
+        self._deliver(self._steps.wait(max(0.0, min(limits))))
+        if watching and clock.monotonic() >= self._next_look:
+            self._next_look = clock.monotonic() + self._options.watch
+            self._watch()
+
+    def _watch(self) -> None:
+        run = self._ports.store.get(self._run.id)
+        if run is None or run.epoch != self._run.epoch:
+            raise Fenced(self._run.id, self._run.epoch)
+        if run.wakes != self._wakes:
+            self.look_again(run.wakes)
+
+    def _wait_in_place(self) -> bool:
+        """A wait of up to a second costs less here than a suspension."""
+        due = self._next_due()
+        if due is None:
+            return False
+        clock = self._ports.clock
+        left = due - clock.now()
+        if left > self._options.short_wait or clock.monotonic() + left > self._ends:
+            return False
+        clock.sleep(max(0.0, left))
+        return True
+
+    def _next_due(self) -> float | None:
+        return earliest([self._steps.next_start(self._ports.clock.now()), *(wait.deadline for wait in self._waits.values())])
+
+    # Taking in and handing out
+
+    def _deliver(self, entry: Entry | None) -> None:
+        if entry is None:
+            return
+        self._execution.deliver(entry)
+        for result in self._take_in():
+            self._deliver(result)
+
+    def _take_in(self) -> list[Entry | None]:
+        """Sorts what the workflow newly awaits; results of steps that may not be attempted again come back at once."""
+        results: list[Entry | None] = []
+        for operation in self._execution.take():
+            match operation:
+                case StepOperation():
+                    results.append(self._steps.admit(operation))
+                case SendOperation() | KnownOperation():
+                    self._known.append(operation)
+                case WaitOperation():
+                    self._waits[operation.location] = operation
+                case _:
+                    raise TypeError(operation)
+        return results
+
+    def _dead_turns(self) -> int:
+        return dead_turns(self._loaded, self._run.epoch, self._run.clean_epoch, self._run.released_epoch)
+
+
+def dead_turns(loaded: Loaded, epoch: int, clean_epoch: int, released_epoch: int) -> int:
+    """How many turns in a row, up to the last, ended without a word and without a result.
+
+    Nothing counts them while they die; it follows from the epochs: the last that was released, in order or after a
+    failure, or that left a result.
+    """
+    newest_result = max((entry.epoch for entry in loaded.entries if not entry.mark.startswith("@")), default=0)
+    return epoch - 1 - max(clean_epoch, released_epoch, newest_result)

@@ -1,0 +1,126 @@
+"""What a turn leaves in the run record, and the timer that will bring the next one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, assert_never
+
+from pydantic import TypeAdapter
+
+from durable import codec, failures
+from durable.engine.opening import python_minor
+from durable.errors import ErrorInfo, LimitExceeded, Misuse, NotStorable, RunCancelled
+from durable.execution import Raised, Returned
+from durable.journal import name_waits
+from durable.model.limits import INLINE_BYTES
+from durable.model.run import Settlement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from durable.app import App
+    from durable.execution import Execution
+    from durable.model.run import Run
+    from durable.ops.operation import WaitOperation
+    from durable.ports import Ports
+
+ARMED_AHEAD = 5.0
+"""An armed timer spares a new one only while it lies this far ahead of our clock: clocks differ by a second or two."""
+
+CHANNELS_NAMED = 8
+REASON_CHARS = 300
+_ERROR: TypeAdapter[ErrorInfo] = TypeAdapter(ErrorInfo)
+
+
+class ResultNotStorable(Misuse):
+    """The workflow returned a value that cannot be stored."""
+
+
+def arm(ports: Ports, run: Run, due_at: float | None) -> float | None:
+    """Makes sure that a timer fires at `due_at` or before; the due time of the timer that is set."""
+    if due_at is None:
+        return run.armed
+    if run.armed is not None and ports.clock.now() + ARMED_AHEAD < run.armed <= due_at:
+        return run.armed
+    ports.timers.arm(run.id, due_at)
+    return due_at
+
+
+def suspended(
+    run: Run, waits: Sequence[WaitOperation], due_at: float | None, armed: float | None, code_version: str, now: float
+) -> Settlement:
+    """The run sleeps; `waits` lets the next turn check that its code still waits for the same things."""
+    named, further = name_waits(waits)
+    channels = sorted({channel for wait in waits for channel in wait.channels})
+    return Settlement(
+        status="suspended", at=now, started_at=run.started_at or now, due_at=due_at, armed=armed,
+        waiting_for=tuple(channels) if len(channels) <= CHANNELS_NAMED else ("*",),
+        waits=named, waits_digest=further,
+        reason=_cut(", ".join(wait.describe() for wait in waits) or "the next attempt of a step"),
+        code_version=code_version, python=run.python or python_minor(),
+    )  # fmt: skip
+
+
+def ended(app: App, ports: Ports, run: Run, execution: Execution, unread: int, now: float) -> Settlement:
+    """The workflow has returned or raised. A result that cannot be stored blocks the run: new code can mend that."""
+    match execution.outcome:
+        case Returned(value):
+            workflow = app.find(run.workflow, run.version)
+            try:
+                text = codec.encode(value, workflow.output_type)
+            except (NotStorable, LimitExceeded) as error:
+                message = f'the result of workflow "{run.workflow}" cannot be stored: {error}'
+                raise ResultNotStorable(message) from None
+            stored = _stored_apart(ports, run, text)
+            return Settlement(
+                status="completed", at=now, started_at=run.started_at or now, output=None if stored else text,
+                output_stored=stored, undelivered=unread, python=run.python or python_minor(),
+            )  # fmt: skip
+        case Raised(error):
+            status = "cancelled" if isinstance(error, RunCancelled) else "failed"
+            info = failures.record(error)
+            stored = _stored_apart(ports, run, _ERROR.dump_json(info).decode())
+            return Settlement(
+                status=status, at=now, started_at=run.started_at or now, error=_brief(info) if stored else info,
+                output_stored=stored, undelivered=unread, reason=_cut(str(info)), python=run.python or python_minor(),
+            )  # fmt: skip
+        case _:
+            assert_never(execution.outcome)
+
+
+def blocked(run: Run, misuse: Misuse, code_version: str, now: float) -> Settlement:
+    """Needs new code or a person; the history stays as it is."""
+    return Settlement(
+        status="blocked", at=now, started_at=run.started_at or now, code_version=code_version, waits=run.waits,
+        waits_digest=run.waits_digest, waiting_for=run.waiting_for, error=_brief(failures.record(misuse)),
+        reason=str(misuse), python=run.python,
+    )  # fmt: skip
+
+
+def dead(run: Run, now: float) -> Settlement:
+    """Given up: invocations die again and again without a result."""
+    began = datetime.fromtimestamp(run.started_at or run.created_at, UTC)
+    message = (
+        f"{run.epoch - 1 - max(run.clean_epoch, run.released_epoch)} invocations in a row ended without a result "
+        f"(the run began at {began:%Y-%m-%d %H:%M} UTC). Look for crashes, memory and time limits in the function's log."
+    )
+    return Settlement(
+        status="dead", at=now, started_at=run.started_at or now, error=ErrorInfo(type="RunDead", message=message),
+        reason=message, python=run.python,
+    )  # fmt: skip
+
+
+def _stored_apart(ports: Ports, run: Run, text: str) -> bool:
+    if len(text.encode()) <= INLINE_BYTES:
+        return False
+    ports.store.put_payload(run.id, "output", text, epoch=run.epoch)
+    return True
+
+
+def _brief(info: ErrorInfo) -> ErrorInfo:
+    """What of an error fits into the run record."""
+    return ErrorInfo(type=info.type, module=info.module, message=_cut(info.message))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= REASON_CHARS else text[: REASON_CHARS - 1] + "…"

@@ -1,0 +1,339 @@
+"""Every error and interrupt of the framework; the tree comes first.
+
+    DurableError
+    ├── outcomes, raised into workflow code
+    │   ├── StepFailed               a step ran out of attempts (also an instance of the user's own class)
+    │   ├── StepInterrupted          an at-most-once step may have run and left no result
+    │   └── WaitTimeout              a wait reached its deadline (a TimeoutError)
+    ├── decisions, raised by step code
+    │   ├── NonRetryableError        fail now, no further attempt
+    │   │   └── RollbackError        fail now and roll the run back
+    │   └── RetryAfter               try again, but not before a delay
+    ├── Misuse                       a rule of the framework was broken: the run is blocked, nothing is lost
+    │   ├── Diverged · DuplicateName · UnawaitedOperation · OperationInsideStep · NotAllowedInWorkflow
+    │   ├── Deadlock · BusyLoop · StepTooLong · UnknownWorkflow · UndecodableHistory · NotAvailable
+    ├── refusals, raised to callers before anything is stored
+    │   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
+    │   ├── RunNotFound · RunAlreadyExists · RunEnded · IdempotencyKeySpent · WorkflowNotRegistered
+    ├── RunError                     how a run that did not complete is reported
+    │   └── RunFailed · RunWasCancelled · RunTimedOut · RunDead · RunBlocked
+    └── engine
+        ├── Fenced                   another invocation owns the run now
+        └── StoreUnavailable         a service did not answer; the turn ends and is repeated
+    RunCancelled (asyncio.CancelledError)   raised into the operations of a run that is cancelled
+    RunSuspended (BaseException)            unwinds the tasks of a run that is being suspended
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+
+class DurableError(Exception):
+    """The root of everything this framework raises, interrupts excepted."""
+
+
+# Outcomes of operations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorInfo:
+    """What is kept of an exception: its class by name, its message, its JSON-able data and its cause."""
+
+    type: str
+    message: str
+    module: str = ""
+    data: Any = None
+    cause: ErrorInfo | None = None
+
+    @property
+    def qualified(self) -> str:
+        """`module.Class`, or the bare class name of a builtin."""
+        return self.type if self.module in {"", "builtins"} else f"{self.module}.{self.type}"
+
+    def matches(self, error: type[BaseException]) -> bool:
+        """Whether the recorded class is `error` itself, by module and name."""
+        return (self.module, self.type) == (error.__module__, error.__qualname__)
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+class StepFailed(DurableError):
+    """A step failed for good: its attempts are used up or its error is not retried."""
+
+    def __init__(self, name: str, attempts: int, error: ErrorInfo, kind: str = "exhausted") -> None:
+        self.name = name
+        self.attempts = attempts
+        self.error = error
+        self.kind = kind
+        Exception.__init__(self, name, attempts, error, kind)
+
+    def matches(self, error: type[BaseException], /) -> bool:
+        """Whether the step's own error was of this class."""
+        return self.error.matches(error)
+
+    def __str__(self) -> str:
+        times = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
+        return f'step "{self.name}" failed after {times}: {self.error}'
+
+
+class StepInterrupted(DurableError):
+    """An at-most-once step started, left no result, and is not run again."""
+
+    def __init__(self, name: str, idempotency_key: str, started_at: str) -> None:
+        self.name = name
+        self.idempotency_key = idempotency_key
+        super().__init__(
+            f'step "{name}" may have run: it started at {started_at} and left no result. It is at_most_once, so it is '
+            f"not run again. Ask the service that it calls, by the idempotency key {idempotency_key}."
+        )
+
+
+class WaitTimeout(DurableError, TimeoutError):
+    """A wait reached its deadline before what it waited for arrived."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        super().__init__(f'the wait at "{location}" reached its deadline')
+
+
+class NonRetryableError(DurableError):
+    """Raise it in a step: the step fails at once, whatever attempts are left."""
+
+
+class RollbackError(NonRetryableError):
+    """Raise it in a step or a workflow: fail at once and undo what the run has done."""
+
+
+class RetryAfter(DurableError):
+    """Raise it in a step: this attempt failed, and the next one starts after `delay` (seconds, timedelta or text)."""
+
+    def __init__(self, delay: Any, message: str = "") -> None:
+        self.delay = delay
+        super().__init__(message or f"try again after {delay}")
+
+
+# Misuse: the run is blocked until the code is mended
+
+
+class Misuse(DurableError):
+    """A rule of the framework was broken. The run is blocked and keeps its history: mend the code and deploy."""
+
+
+class Diverged(Misuse):
+    """The code no longer matches the run's history."""
+
+
+class DuplicateName(Misuse, ValueError):
+    """An explicit name was used twice in one scope."""
+
+    def __init__(self, name: str, scope: str) -> None:
+        where = f"scope {scope}" if scope else "the workflow's own scope"
+        super().__init__(
+            f'"{name}" is used twice in {where}. Names identify operations in the history: '
+            f'give each a name of its own, for example f"{name}-{{n}}".'
+        )
+
+
+class UnawaitedOperation(Misuse):
+    """An operation was called and never awaited, so it did not run."""
+
+
+class OperationInsideStep(Misuse):
+    """A workflow operation was called outside the workflow's own code."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(
+            f"{operation} was called outside the workflow's own code (inside a step, a thread or another event loop). "
+            "A step runs once and cannot be suspended: move the call into the workflow, or make the block a workflow."
+        )
+
+
+class NotAllowedInWorkflow(Misuse, RuntimeError):
+    """I/O, threads, executors or signals in workflow code, which is replayed."""
+
+    def __init__(self, what: str, instead: str = "do it in a step: await ctx.step(fetch, url)") -> None:
+        super().__init__(f"{what} is not possible in workflow code, because workflow code is replayed: {instead}")
+
+
+class Deadlock(Misuse):
+    """The run waits for something that nothing can complete."""
+
+
+class BusyLoop(Misuse):
+    """Workflow code keeps itself busy without waiting for an operation."""
+
+
+class StepTooLong(Misuse):
+    """A step's timeout does not fit into a whole invocation."""
+
+    def __init__(self, name: str, timeout: float, available: float) -> None:
+        super().__init__(
+            f'step "{name}" has a timeout of {timeout:g} s, but a whole invocation has {available:g} s for steps. '
+            "Raise the orchestrator's timeout (parameter OrchestratorTimeout) or lower Step(timeout=...)."
+        )
+
+
+class UnknownWorkflow(Misuse):
+    """The run's workflow, or its version, is not in the deployed code."""
+
+    def __init__(self, workflow: str, version: str, known: str) -> None:
+        super().__init__(
+            f'workflow "{workflow}" version "{version}" is not registered in the deployed code (registered: {known}). '
+            "Deploy the code that has it; the run goes on from where it is."
+        )
+
+
+class UndecodableHistory(Misuse):
+    """A recorded value cannot be read with the type that the code has now."""
+
+    def __init__(self, location: str, expected: str, reason: str) -> None:
+        super().__init__(f'the value recorded at "{location}" cannot be read as {expected} any more: {reason}')
+
+
+class NotAvailable(Misuse, NotImplementedError):
+    """This version of the framework declares the operation and cannot perform it yet."""
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        super().__init__(f"{operation} is not available in this version of durable: nothing was recorded or sent")
+
+
+# Refusals: nothing was stored
+
+
+class InvalidName(DurableError, ValueError):
+    """An id, a name or a tag has a character or a length that is not allowed."""
+
+    def __init__(self, what: str, value: str, rule: str) -> None:
+        shown = value if len(value) <= 60 else value[:57] + "..."  # noqa: PLR2004
+        super().__init__(f"{what} {shown!r} is not allowed: {rule}")
+
+
+class InvalidInput(DurableError, ValueError):
+    """A value does not fit the declared type."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"{what}: {reason}")
+
+
+class LimitExceeded(DurableError, ValueError):
+    """A value is larger than a limit of the platform or the framework."""
+
+    def __init__(self, what: str, size: int, limit: int, unit: str = "bytes", instead: str = "") -> None:
+        self.size = size
+        self.limit = limit
+        way_out = f" {instead}" if instead else ""
+        super().__init__(f"{what} is {size:,} {unit}; the limit is {limit:,} {unit}.{way_out}")
+
+
+class NotStorable(DurableError, TypeError):
+    """A value would not come back from storage as it is."""
+
+
+class RunNotFound(DurableError, LookupError):
+    """There is no run with this id."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(f'there is no run "{run_id}"')
+
+
+class RunAlreadyExists(DurableError):
+    """The id is taken by a run with another input or workflow."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(
+            f'run "{run_id}" exists with another workflow or input. Use another id, or start it again with the same input '
+            "to get the existing run."
+        )
+
+
+class RunEnded(DurableError):
+    """The run has ended, so it takes no messages and cannot be steered."""
+
+    def __init__(self, run_id: str, status: str) -> None:
+        self.run_id = run_id
+        self.status = status
+        super().__init__(f'run "{run_id}" has ended ({status})')
+
+
+class IdempotencyKeySpent(DurableError):
+    """The idempotency key started a run that has been purged since."""
+
+    def __init__(self, key: str, run_id: str) -> None:
+        super().__init__(f'the idempotency key "{key}" started run "{run_id}", which has been purged. Use a new key.')
+
+
+class WorkflowNotRegistered(DurableError, LookupError):
+    """No workflow of this name is registered in the app."""
+
+    def __init__(self, name: str, known: str) -> None:
+        super().__init__(f'there is no workflow "{name}"; registered: {known}')
+
+
+# How a run that did not complete is reported
+
+
+class RunCancelled(asyncio.CancelledError):
+    """Raised into the pending operations of a run that is cancelled; like every CancelledError no Exception."""
+
+
+class RunError(DurableError):
+    """The run did not complete."""
+
+    def __init__(self, run_id: str, message: str, error: ErrorInfo | None = None) -> None:
+        self.run_id = run_id
+        self.error = error
+        super().__init__(f'run "{run_id}" {message}')
+
+
+class RunFailed(RunError):
+    """The workflow raised an error that it did not handle."""
+
+
+class RunWasCancelled(RunError, RunCancelled):
+    """The run was cancelled or terminated; `except RunCancelled` catches it too."""
+
+
+class RunTimedOut(RunError):
+    """The run reached its execution timeout."""
+
+
+class RunDead(RunError):
+    """The run was given up after invocations died, again and again, without a result."""
+
+
+class RunBlocked(RunError):
+    """The run needs new code or a person; nothing is lost."""
+
+
+# Engine
+
+
+class Fenced(DurableError):
+    """Another invocation owns the run now; whatever this one still does must not count."""
+
+    def __init__(self, run_id: str, epoch: int) -> None:
+        super().__init__(f'run "{run_id}": epoch {epoch} no longer owns the run')
+
+
+class StoreUnavailable(DurableError):
+    """A service did not answer in time or refused for load; what was asked may or may not have happened."""
+
+
+class RunSuspended(BaseException):
+    """Unwinds workflow code while its run is being suspended; never an error, never to be caught.
+
+    Plain code in `finally` runs at every suspension; operations called there raise this again and record nothing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the run is being suspended; its code will be replayed later. Let this pass: catch Exception, not BaseException."
+        )

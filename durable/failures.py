@@ -1,0 +1,160 @@
+"""Exceptions to records and back, so that a failure looks the same live and on every replay."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from durable.codec.comparison import same
+from durable.errors import DurableError, ErrorInfo, StepFailed
+from durable.model.limits import ERROR_CAUSES, ERROR_DATA_BYTES, ERROR_MESSAGE_CHARS
+
+_OWN: Final = ("name", "attempts", "error", "kind")
+"""Attributes of StepFailed; an error of the user's that has these too keeps its own in `error.data`."""
+
+
+def record(exc: BaseException) -> ErrorInfo:
+    """What is kept of an exception: class, message, JSON-able attributes, and the chain of its causes."""
+    return _record(exc, ERROR_CAUSES)
+
+
+def step_failed(name: str, attempts: int, error: ErrorInfo, kind: str = "exhausted") -> StepFailed:
+    """The exception that a failed step raises.
+
+    Where the class of the step's own error is already loaded, the exception is also an instance of it, so that
+    `except CardDeclined` works. Nothing is imported and the class's `__init__` is not called: its attributes are the
+    recorded ones.
+    """
+    cls = _mixed(error)
+    failed = _bare(cls)
+    if failed is None:
+        return StepFailed(name, attempts, error, kind)
+    failed.__dict__.update(_attributes(error))
+    failed.__dict__.update(name=name, attempts=attempts, error=error, kind=kind)
+    failed.args = (name, attempts, error, kind)
+    return failed
+
+
+def rebuild(error: ErrorInfo) -> BaseException:
+    """An exception of the recorded class, or a DurableError with its text where that class is not loaded."""
+    data = _attributes(error)
+    if error.matches(StepFailed) and error.cause is not None:
+        return step_failed(str(data.get("name")), int(data.get("attempts", 1)), error.cause, str(data.get("kind")))
+    cls = _loaded(error.module, error.type)
+    rebuilt = None if cls is None else _bare(cls)
+    if rebuilt is None:
+        return DurableError(str(error))
+    rebuilt.__dict__.update(data)
+    rebuilt.args = (error.message,)
+    return rebuilt
+
+
+def _attributes(error: ErrorInfo) -> dict[str, Any]:
+    return cast("dict[str, Any]", error.data) if isinstance(error.data, dict) else {}
+
+
+def _record(exc: BaseException, causes: int) -> ErrorInfo:
+    if isinstance(exc, StepFailed):
+        # The class may be one that `step_failed` made; what it stands for is in `error`.
+        data = {"name": exc.name, "attempts": exc.attempts, "kind": exc.kind}
+        return ErrorInfo(
+            type=StepFailed.__qualname__,
+            module=StepFailed.__module__,
+            message=_message(exc),
+            data=data,
+            cause=exc.error,
+        )
+    cause = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
+    return ErrorInfo(
+        type=type(exc).__qualname__,
+        module=type(exc).__module__,
+        message=_message(exc),
+        data=_data(exc),
+        cause=_record(cause, causes - 1) if cause is not None and causes > 0 else None,
+    )
+
+
+def _message(exc: BaseException) -> str:
+    try:
+        text = str(exc)
+    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the error
+        text = f"<{type(exc).__qualname__} without a printable message>"
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= ERROR_MESSAGE_CHARS else f"{text[:ERROR_MESSAGE_CHARS]}... (cut)"
+
+
+def _data(exc: BaseException) -> dict[str, Any] | None:
+    kept: dict[str, Any] = {}
+    room = ERROR_DATA_BYTES
+    for name, value in vars(exc).items():
+        if name.startswith("__"):
+            continue
+        try:
+            text = to_json(value, inf_nan_mode="null")
+        except (PydanticSerializationError, ValueError, RecursionError):
+            continue
+        if len(text) <= room and same(value, from_json(text)):
+            kept[name] = value
+            room -= len(text)
+    return kept or None
+
+
+# Classes that are also StepFailed
+
+_mixtures: dict[type[BaseException], type[StepFailed]] = {}
+
+
+def _mixed(error: ErrorInfo) -> type[StepFailed]:
+    cls = _loaded(error.module, error.type)
+    if cls is None or not issubclass(cls, Exception) or issubclass(cls, StepFailed):
+        return StepFailed
+    try:
+        return _mixtures[cls]
+    except KeyError:
+        mixture = _mixtures[cls] = _mixture(cls)
+        return mixture
+
+
+def _mixture(cls: type[Exception]) -> type[StepFailed]:
+    body = {
+        "__init__": StepFailed.__init__,
+        "__str__": StepFailed.__str__,
+        "__repr__": StepFailed.__str__,
+        "__setattr__": Exception.__setattr__,
+        "__module__": StepFailed.__module__,
+        "__qualname__": f"StepFailed[{cls.__qualname__}]",
+        # Plain attributes, so that properties of the same names in the user's class do not stand in the way.
+        **dict.fromkeys(_OWN),
+    }
+    try:
+        return cast("type[StepFailed]", type(f"StepFailed[{cls.__name__}]", (StepFailed, cls), body))
+    except Exception:  # noqa: BLE001 - layout conflicts, metaclasses, __init_subclass__: then it stays a plain StepFailed
+        return StepFailed
+
+
+def _loaded(module: str, qualname: str) -> type[BaseException] | None:
+    found: object = sys.modules.get(module)
+    for part in qualname.split("."):
+        # Not getattr: a module's own __getattr__ might import something.
+        members: Mapping[str, object] = getattr(found, "__dict__", {})
+        found = members.get(part)
+    if isinstance(found, type) and issubclass(found, Exception | asyncio.CancelledError):
+        return found
+    return None
+
+
+_HEAP_TYPE: Final = 1 << 9
+"""Set in `__flags__` of classes that Python code made (Py_TPFLAGS_HEAPTYPE)."""
+
+
+def _bare(cls: type[Any]) -> Any:
+    """An instance without calling any `__init__` or `__new__` of the user's; None where the class does not allow that."""
+    builtin: Any = next(base for base in cls.__mro__ if not base.__flags__ & _HEAP_TYPE)
+    try:
+        return builtin.__new__(cls)
+    except TypeError:  # exception groups want arguments
+        return None

@@ -1,0 +1,59 @@
+"""One item of a run's history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from durable.errors import ErrorInfo
+    from durable.model.message import StoredMessage
+
+Kind = Literal[
+    "step", "sleep", "wait", "send", "call", "update", "loop", "join", "race", "map", "block", "child", "callback",
+    "webhook", "review", "entity", "version", "removed", "state", "stream",
+]  # fmt: skip
+
+FailureKind = Literal["critical", "timeout", "exhausted", "rollback"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Written once, never updated: the result of an operation, or a fact about an attempt at it.
+
+    `location` and `mark` together are the item's key. An empty mark is a result; `?k` an operation that is open;
+    `@k` the failed attempt k of a step, or the start of an at-most-once attempt; `~i` a loop's state before iteration i.
+    """
+
+    location: str
+    mark: str = ""
+    kind: Kind
+    epoch: int
+    n: int
+    """Order of record: (epoch, n). Each epoch counts 1, 2, 3 ... over all its items."""
+    at: float
+    """When it was recorded, seconds since 1970; never smaller than that of an entry before it."""
+    fn: str | None = None
+    """Qualified name of the declared function, checked at every claim."""
+    branches: str | None = None
+    """Keys of the join or race that the operation stands in."""
+    value: str | None = None
+    """JSON text; None is the value None."""
+    error: ErrorInfo | None = None
+    failure: FailureKind | None = None
+    attempts: int = 0
+    started_at: float | None = None
+    retry_at: float | None = None
+    input_digest: str | None = None
+    messages: tuple[StoredMessage, ...] = ()
+    """What a wait consumed: recording the entry is what consumes it."""
+
+    @property
+    def key(self) -> str:
+        """Unique within the run."""
+        return self.location + self.mark
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Sorts entries by the order in which they were recorded."""
+        return (self.epoch, self.n)

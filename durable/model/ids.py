@@ -1,0 +1,53 @@
+"""Run ids, message ids and names: what is allowed, and how derived ids are made."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from durable.errors import InvalidName
+from durable.model.limits import NAME_BYTES, RUN_ID_BYTES
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@=+-]*")
+_MESSAGE_ID = re.compile(r"[!-~]+")
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def check_run_id(run_id: str) -> str:
+    """Gives the id back, or refuses one that could not be a queue group, a key or part of a URL."""
+    if len(run_id.encode()) > RUN_ID_BYTES:
+        raise InvalidName("run id", run_id, f"at most {RUN_ID_BYTES} bytes")
+    if not _RUN_ID.fullmatch(run_id):
+        raise InvalidName("run id", run_id, "letters, digits and . _ : @ = + - only, starting with a letter or digit")
+    return run_id
+
+
+def check_message_id(message_id: str) -> str:
+    """Gives the id back, or refuses one that could not be a key."""
+    if not _MESSAGE_ID.fullmatch(message_id) or len(message_id) > NAME_BYTES:
+        raise InvalidName("message id", message_id, f"1 to {NAME_BYTES} visible ASCII characters")
+    return message_id
+
+
+def check_name(what: str, name: str) -> str:
+    """Gives a name back, or refuses one that is empty, too long or has control characters."""
+    if not name or len(name.encode()) > NAME_BYTES:
+        raise InvalidName(what, name, f"1 to {NAME_BYTES} bytes")
+    if not name.isprintable():
+        raise InvalidName(what, name, "printable characters only")
+    return name
+
+
+def derived_id(parent: str, *parts: str) -> str:
+    """An id that is always the same for the same parts; hashed where it would be too long or hold other characters."""
+    whole = ".".join((parent, *parts))
+    if len(whole.encode()) <= RUN_ID_BYTES and _RUN_ID.fullmatch(whole):
+        return whole
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:32]
+    return f"{parent[: RUN_ID_BYTES - len(digest) - 1]}.{digest}"
+
+
+def ulid(milliseconds: int, entropy: int) -> str:
+    """A 26-character id that sorts by time (https://github.com/ulid/spec): 48 bits of time, 80 of entropy."""
+    number = (milliseconds & (1 << 48) - 1) << 80 | entropy & (1 << 80) - 1
+    return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))

@@ -1,0 +1,59 @@
+"""Every limit in one place, each with its source."""
+
+from __future__ import annotations
+
+from typing import Final
+
+RUN_ID_BYTES: Final = 128
+"""SQS message group ids have at most 128 characters (SQS API reference, SendMessage)."""
+
+NAME_BYTES: Final = 256
+"""Workflow, signal, step and tag names; keeps locations and index keys short."""
+
+LOCATION_BYTES: Final = 850
+"""A sort key has at most 1,024 bytes (DynamoDB quotas); marks, prefixes and attempt numbers need the rest."""
+
+SORT_KEY_BYTES: Final = 1024
+"""Longest sort key (DynamoDB quotas)."""
+
+PAYLOAD_BYTES: Final = 256 * 1024
+"""Largest stored value. An item has at most 400 KB (DynamoDB quotas) and an entry carries more than its value."""
+
+COMPRESS_BYTES: Final = 4 * 1024
+"""Larger values are compressed before they are stored: a write costs one unit per KB."""
+
+ITEM_BYTES: Final = 400 * 1024
+"""Largest item, names of attributes included (DynamoDB quotas)."""
+
+QUEUE_BYTES: Final = 1024 * 1024
+"""Largest queue message (SQS quotas)."""
+
+INLINE_BYTES: Final = 256
+"""Inputs, outputs and errors up to this size live in the run record, which stays under 1 KB."""
+
+TAGS: Final = 10
+"""Tags of one run."""
+
+SQS_DELAY_SECONDS: Final = 900
+"""Longest DelaySeconds of a standard queue (SQS quotas)."""
+
+WAITS_NAMED: Final = 8
+"""Waits that a settled run record names one by one; the others are covered by a digest."""
+
+DEAD_TURNS: Final = 10
+"""Turns in a row that may die without a result before a run is given up."""
+
+SLEEP_SECONDS: Final = 10 * 366 * 86_400
+"""Longest sleep or timeout: ten years."""
+
+ERROR_MESSAGE_CHARS: Final = 2_000
+"""What is kept of an error's message; the rest is cut with a note."""
+
+ERROR_DATA_BYTES: Final = 4 * 1024
+"""What is kept of an error's attributes, as JSON; those that do not fit are left out."""
+
+ERROR_CAUSES: Final = 5
+"""How far the chain of an error's causes is kept."""
+
+TAG_BYTES: Final = 256
+"""All tags of one run together: the run record stays under 1 KB."""

@@ -1,0 +1,128 @@
+"""The run record: one small item that says what a run is and who may work on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from durable.errors import ErrorInfo
+
+Status = Literal[
+    "pending", "suspended", "rolling_back", "completed", "failed", "cancelled", "timed_out", "dead", "blocked"
+]
+
+TERMINAL: Final[frozenset[Status]] = frozenset({"completed", "failed", "cancelled", "timed_out", "dead"})
+ATTENTION: Final[frozenset[Status]] = frozenset({"failed", "dead", "blocked"})
+
+EPOCH_ORIGIN: Final = 1_577_836_800
+"""2020-01-01T00:00:00Z; epochs start at the milliseconds since then, so that a number never returns."""
+
+
+def first_epoch(now: float) -> int:
+    """The epoch at which a run that is created now begins, before its first turn."""
+    return int((now - EPOCH_ORIGIN) * 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """An operation that a settled run waits for: checked, and its deadline kept, by the next turn."""
+
+    digest: str
+    """Hash of location and kind."""
+    deadline: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A snapshot of the run record."""
+
+    id: str
+    workflow: str
+    version: str
+    status: Status
+    created_at: float
+    epoch: int
+    born: int
+    clean_epoch: int
+    writer: str
+    """Token of the request that created the record: its retry recognises its own success."""
+    input: str | None = None
+    """JSON text; None when it is stored apart (`input_stored`) or there is no input."""
+    input_stored: bool = False
+    input_digest: str = ""
+    tags: tuple[str, ...] = ()
+    parent: str | None = None
+    lineage: str | None = None
+    started_at: float | None = None
+    updated_at: float | None = None
+    finished_at: float | None = None
+    released_epoch: int = 0
+    """The last epoch whose turn failed in order and gave the lease back: nothing is charged for it."""
+    lease_owner: str | None = None
+    lease_until: float | None = None
+    wakes: int = 0
+    due_at: float | None = None
+    armed: float | None = None
+    waiting_for: tuple[str, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    waits_digest: str | None = None
+    """Digest of the locations and kinds of the waits beyond those in `waits`."""
+    reason: str | None = None
+    """For people: what the run waits for, or why it is blocked, failed or dead."""
+    fences: Mapping[int, int] = field(default_factory=dict[int, int])
+    code_version: str | None = None
+    python: str | None = None
+    output: str | None = None
+    output_stored: bool = False
+    error: ErrorInfo | None = None
+    undelivered: int = 0
+    terminate_requested: bool = False
+    expires_at: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the status is terminal."""
+        return self.status in TERMINAL
+
+    @property
+    def taken_over(self) -> bool:
+        """Whether the owner before this epoch has not released the run cleanly."""
+        return self.epoch > self.clean_epoch + 1
+
+    @property
+    def died(self) -> bool:
+        """Whether the invocation before this epoch ended without a word."""
+        return self.taken_over and self.released_epoch < self.epoch - 1
+
+    def held_at(self, now: float) -> bool:
+        """Whether some invocation has the exclusive right to take turns."""
+        return self.lease_until is not None and self.lease_until > now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What the end of a turn writes into the run record; fields that are None are removed from it."""
+
+    status: Status
+    at: float
+    started_at: float
+    due_at: float | None = None
+    armed: float | None = None
+    waiting_for: tuple[str, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    waits_digest: str | None = None
+    reason: str | None = None
+    code_version: str | None = None
+    python: str | None = None
+    output: str | None = None
+    output_stored: bool = False
+    error: ErrorInfo | None = None
+    undelivered: int = 0
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the run ends with it."""
+        return self.status in TERMINAL

@@ -1,0 +1,33 @@
+"""What is declared and cannot be performed yet: the one list, from which a name goes when its operation lands."""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+from durable.errors import NotAvailable
+
+PENDING: Final = frozenset({
+    # workflow code
+    "ctx.try_step", "ctx.transact", "ctx.call", "ctx.loop", "ctx.try_block", "ctx.retrying", "ctx.wait_until",
+    "ctx.join", "ctx.race", "ctx.map", "ctx.try_map", "ctx.wait_for_event", "ctx.callback", "ctx.webhook",
+    "ctx.child", "ctx.start_child", "ctx.continue_as_new", "ctx.entity", "ctx.set_state", "ctx.set_attributes",
+    "ctx.add_tags", "ctx.get_version", "ctx.patched", "ctx.removed", "ctx.review", "ctx.breakpoint",
+    "ctx.rollback_checkpoint", "ctx.offload", "ctx.stream", "ctx.updates.next", "Step.undo", "Step.verify",
+    # registration
+    "app.entity", "app.schedule", "app.on_event", "app.queue", "app.on_recover", "app.on_dead", "app.on_error",
+    "@app.workflow(singleton=...)", "@app.workflow(max_entries=...)",
+    # clients
+    "client.start_with_message", "client.start(delay=...)", 'client.start(on_conflict="replace-terminal")',
+    "client.update", "client.send_update", "client.get_state", "client.publish_event", "client.entity",
+    'client.cancel("graceful")', 'client.cancel("compensate")', "client.pause", "client.unpause", "client.retry",
+    "client.retry_with_input", "client.rerun_from", "client.fork", "client.continue_breakpoint", "client.redispatch",
+    "client.delete", "client.purge", "client.children", "client.complete_callback", "client.fail_callback",
+    "client.heartbeat_callback", "client.schedules", "client.bulk",
+})  # fmt: skip
+"""Names as an author writes them."""
+
+
+def not_available(operation: str) -> NoReturn:
+    """Refuses an operation of the list."""
+    assert operation in PENDING, f"{operation} is not in the list of what is missing"
+    raise NotAvailable(operation)

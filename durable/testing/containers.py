@@ -1,0 +1,50 @@
+"""One warm process of the orchestrator, which can be killed at any of its port calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from durable.engine.orchestrator import Orchestrator
+from durable.testing.faults import Invocation, InvocationKilled
+from durable.testing.interception import intercepted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from durable.app import App
+    from durable.engine.options import EngineOptions
+    from durable.engine.orchestrator import Delivery
+    from durable.engine.steps import StepRunner
+    from durable.ports import Ports
+
+
+class Container:
+    """Serves one invocation after another, as long as none of them dies."""
+
+    def __init__(
+        self,
+        app: App,
+        ports: Ports,
+        *,
+        code_version: str,
+        options: EngineOptions,
+        steps: Callable[[], StepRunner],
+        perform: Callable[[Invocation, str, Callable[[], Any]], Any],
+    ) -> None:
+        self.code_version = code_version
+        self._perform = perform
+        self._invocation = Invocation()
+        self._orchestrator = Orchestrator(
+            app, intercepted(ports, self._port_call), code_version=code_version, options=options, steps=steps
+        )
+
+    def process(self, deliveries: Sequence[Delivery], *, remaining: float) -> Sequence[str]:
+        """Ids of the deliveries that failed; raises `InvocationKilled` where the process died."""
+        self._invocation = Invocation()
+        failed = self._orchestrator.process(deliveries, remaining=remaining)
+        if self._invocation.killed:
+            raise InvocationKilled
+        return failed
+
+    def _port_call(self, name: str, perform: Callable[[], Any]) -> Any:
+        return self._perform(self._invocation, name, perform)

@@ -1,0 +1,102 @@
+"""Stand-ins for step bodies: scripted answers and a list of the calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+R = TypeVar("R")
+
+
+class Mock(Generic[R]):
+    """Answers calls from a script, in the order in which it was written; the last answer is given again and again.
+
+    Example:
+        ```python
+        env.mock(charge).raises(TimeoutError).returns("receipt-1")  # fails once, then succeeds for good
+        ```
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        """Positional and keyword arguments of every call, failed ones included."""
+        self._answers: list[Callable[..., Any]] = []
+        self._next = 0
+
+    def returns(self, *values: R) -> Self:
+        """Each value answers one call; the last one stays."""
+        for value in values:
+            self._answers.append(_returning(value))
+        return self
+
+    def raises(self, error: BaseException | type[BaseException], /) -> Self:
+        """The next call in the script raises `error`."""
+        self._answers.append(_raising(error))
+        return self
+
+    def runs(self, fn: Callable[..., R], /) -> Self:
+        """The next call in the script runs `fn` with the step's arguments."""
+        self._answers.append(fn)
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls.append((args, kwargs))
+        if not self._answers:
+            raise AssertionError(f'the mock of "{self.name}" has no answer: call .returns(), .raises() or .runs() on it')
+        answer = self._answers[min(self._next, len(self._answers) - 1)]
+        self._next += 1
+        return answer(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<mock of {self.name}, called {len(self.calls)} times>"
+
+
+def _returning(value: Any) -> Callable[..., Any]:
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        del args, kwargs
+        return value
+
+    return answer
+
+
+def _raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        del args, kwargs
+        raise error
+
+    return answer
+
+
+class Mocks:
+    """The stand-ins of one environment, found by the function that a step calls or by the step's name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Mock[Any]] = {}
+        self._by_function: list[tuple[Callable[..., Any], Mock[Any]]] = []
+
+    def add(self, target: Callable[..., Any] | str) -> Mock[Any]:
+        """A stand-in without an answer yet; a later one for the same target takes the earlier one's place."""
+        if isinstance(target, str):
+            mock = self._by_name[target] = Mock[Any](target)
+            return mock
+        mock = Mock[Any](getattr(target, "__qualname__", repr(target)))
+        self._by_function.insert(0, (target, mock))
+        return mock
+
+    def find(self, operation: StepOperation) -> Mock[Any] | None:
+        """The stand-in of a step, if there is one."""
+        function = _unwrapped(operation.call_target)
+        for target, mock in self._by_function:
+            if _unwrapped(target) == function:
+                return mock
+        return self._by_name.get(operation.name)
+
+
+def _unwrapped(function: Any) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return function

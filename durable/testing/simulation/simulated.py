@@ -1,0 +1,347 @@
+"""One seed: several orchestrators, maintenance and clients around one run, interleaved at every port call, in virtual time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random  # noqa: TID251 - the seed is the whole input
+from typing import TYPE_CHECKING, Any, Final
+
+from durable.adapters.memory import MemoryRunQueue, MemoryStore, MemoryTimers, VirtualClock
+from durable.client import Client
+from durable.engine.maintenance import Maintenance
+from durable.engine.options import EngineOptions
+from durable.engine.orchestrator import Delivery, Orchestrator
+from durable.engine.steps import InlineStepRunner
+from durable.errors import StoreUnavailable
+from durable.model.envelope import Deliver, Wake, to_body
+from durable.ports import Ports
+from durable.testing.interception import intercepted
+from durable.testing.services import SeededIds
+from durable.testing.simulation import workload
+from durable.testing.simulation.invariants import Violation, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from durable.adapters.memory import Received
+    from durable.model.entry import Entry
+    from durable.testing.simulation.baton import Actor, Stage
+
+RUN_ID: Final = "run"
+INVOCATION_SECONDS: Final = 20.0
+MAX_EVENTS: Final = 6_000
+MAX_MESSAGES: Final = 12
+EXECUTIONS: Final = 7
+"""Of step bodies in a healthy run of the workload; one of its steps fails once."""
+PATIENCE: Final = 900.0
+"""Virtual seconds after the last message in which a run must end, whatever went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How much goes wrong in one seed."""
+
+    faults: int
+    """Kills, freezes, lost timers and refused calls, all together."""
+    visibility: float
+    page_size: int
+    short_wait: float
+    messages: int
+
+
+def weather_of(random: Random) -> Weather:
+    """A third of the seeds is fine: there, maintenance must not be needed."""
+    return Weather(
+        faults=0 if random.random() < 0.3 else random.randint(1, 8),
+        visibility=random.choice([5.0, 25.0, 25.0]),
+        page_size=random.choice([2, 3, 1000]),
+        short_wait=random.choice([0.0, 1.0]),
+        messages=random.randint(2, 5),
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Activity:
+    """An actor and what it works on."""
+
+    number: int
+    actor: Actor
+    container: Orchestrator | None
+    source: MemoryRunQueue | MemoryTimers | None
+    received: Sequence[Received]
+    resumes_at: float = 0.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a seed came to."""
+
+    events: int = 0
+    calls: int = 0
+    repairs: int = 0
+    kills: int = 0
+    freezes: int = 0
+    trace: list[str] = field(default_factory=list[str])
+
+
+class SimulatedClock(VirtualClock):
+    """Sleeping is an event like a port call: others go on meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_sleep: Callable[[float], None] = self.advance
+
+    def sleep(self, seconds: float) -> None:
+        self.on_sleep(max(0.0, seconds))
+
+
+class Simulation:
+    """Runs one seed to its end and checks the invariants on the way."""
+
+    def __init__(self, seed: int, stage: Stage, *, store: type[MemoryStore] = MemoryStore, traced: bool = False) -> None:
+        self.random = Random(seed)
+        self.weather = weather_of(self.random)
+        self.outcome = Outcome()
+        self._traced = traced
+        self._stage = stage
+        self._budget = self.weather.faults
+        self.clock = SimulatedClock()
+        self.clock.on_sleep = self._sleep
+        self.store = store(page_size=self.weather.page_size)
+        self.ids = SeededIds(self.clock, seed)
+        self.runs = MemoryRunQueue(self.clock, visibility_timeout=self.weather.visibility, max_receives=1000)
+        self.timers = MemoryTimers(
+            self.clock, self.ids, self.runs, visibility_timeout=self.weather.visibility, max_receives=1000
+        )
+        self.ports = Ports(store=self.store, runs=self.runs, timers=self.timers, clock=self.clock, new_id=self.ids)
+        self.start = self.clock.now()
+        self.intercepted = intercepted(self.ports, self._port_call)
+        self.watch = Watch(self.store, RUN_ID)
+        self._maintenance = Maintenance(self.intercepted, code_version="1")
+        self._idle: list[Orchestrator] = []
+        self._active: list[Activity] = []
+        self._running: Activity | None = None
+        self._entered = 0
+        self._next_sweep = self.start + 60
+        self._quiet_since = self.start
+        self._sent: list[str] = []
+        self._send_at = sorted(self.start + self.random.uniform(0, 60) for _ in range(self.weather.messages))
+
+    # The seed from start to end
+
+    def run(self) -> Outcome:
+        """Raises `Violation` where an invariant does not hold."""
+        workload.effects.forget()
+        Client(workload.app, self.ports).start(workload.chain, id=RUN_ID)
+        try:
+            while self._active or not self.watch.run.ended:
+                self.outcome.events += 1
+                if self.outcome.events > MAX_EVENTS:
+                    raise Violation("I2: the run does not come to an end")
+                self._happen()
+            self._check_end()
+        finally:
+            for activity in self._active:
+                activity.actor.kill()
+        return self.outcome
+
+    def _happen(self) -> None:
+        """One event."""
+        if self.random.random() < 0.3:
+            self.clock.advance(self.random.random())
+        self._send_due_messages()
+        self.timers.fire_schedules()
+        self._start_invocations()
+        self._start_maintenance()
+        ready = [one for one in self._active if one.resumes_at <= self.clock.now()]
+        if ready:
+            self._go_on(self.random.choice(ready))
+        else:
+            self._pass_time()
+
+    def _pass_time(self) -> None:
+        """Nothing runs now: on to the next moment at which something can."""
+        sources = (self.runs.next_visible_at(), self.timers.next_visible_at(), self.timers.next_schedule_at())
+        due = [moment for moment in sources if moment is not None]
+        if not self._active and not self._send_at and not due:
+            self._everything_is_quiet()
+        if self.clock.now() > self._quiet_since + PATIENCE:
+            raise Violation(f"I2: nothing has woken the run for {PATIENCE:g} s: {self.watch.run}")
+        if self.weather.faults:
+            due.append(self._next_sweep)
+        self.clock.advance_to(min([*due, *(one.resumes_at for one in self._active), *self._send_at]))
+
+    # What comes in
+
+    def _send_due_messages(self) -> None:
+        while self._send_at and self._send_at[0] <= self.clock.now():
+            del self._send_at[0]
+            self._quiet_since = self.clock.now()
+            number = len(self._sent) + 1
+            message = Deliver(run_id=RUN_ID, id=f"m{number}", name=workload.GO.name, body=str(number))
+            self._sent.append(message.id)
+            self._note(f"send {message.id}")
+            for _ in range(2 if self.random.random() < 0.2 else 1):
+                self.runs.enqueue(to_body(message), group=RUN_ID)
+
+    def _start_invocations(self) -> None:
+        for source in (self.runs, self.timers):
+            if self.random.random() < 0.4:
+                self._receive(source)
+
+    def _receive(self, source: MemoryRunQueue | MemoryTimers) -> None:
+        received = source.receive(self.random.choice([1, 1, 10]))
+        if not received:
+            return
+        if source is self.timers and self._goes_wrong(0.1):
+            self._note("a timer is lost")
+            for one in received:
+                source.acknowledge(one.receipt)
+            return
+        container = self._idle.pop() if self._idle else self._new_container()
+        deliveries = [
+            Delivery(id=one.receipt, body=one.body, arrived_at=one.sent_at, sequence=one.sequence) for one in received
+        ]
+        self._enter(
+            lambda: container.process(deliveries, remaining=INVOCATION_SECONDS),
+            f"handle {[one.body[:40] for one in received]}", container, source, received,
+        )  # fmt: skip
+
+    def _start_maintenance(self) -> None:
+        if not self.weather.faults or self.clock.now() < self._next_sweep:
+            return
+        self._next_sweep = self.clock.now() + 60
+        self._enter(lambda: self._maintenance.sweep(limit=10), "maintain")
+
+    def _enter(
+        self, work: Callable[[], Any], what: str, container: Orchestrator | None = None,
+        source: MemoryRunQueue | MemoryTimers | None = None, received: Sequence[Received] = (),
+    ) -> None:  # fmt: skip
+        actor = self._stage.enter(lambda _: work())
+        self._entered += 1
+        self._note(f"actor {self._entered}: {what}")
+        self._active.append(Activity(self._entered, actor, container, source, received))
+
+    def _new_container(self) -> Orchestrator:
+        options = EngineOptions(
+            parallel_runs=1, short_wait=self.weather.short_wait, reserve=1.0, lease_margin=1.0, watch=2.0, dead_turns=50
+        )
+        return Orchestrator(workload.app, self.intercepted, code_version="1", options=options, steps=InlineStepRunner)
+
+    # What happens to an activity
+
+    def _go_on(self, activity: Activity) -> None:
+        if self._goes_wrong(0.02):
+            self.outcome.kills += 1
+            self._note(f"actor {activity.number}: killed before {activity.actor.before}")
+            activity.actor.kill()
+        elif self._goes_wrong(0.05):
+            self.outcome.freezes += 1
+            activity.resumes_at = self.clock.now() + self.random.randint(5, 60)
+            self._note(f"actor {activity.number}: frozen before {activity.actor.before}")
+            return
+        else:
+            self._running = activity
+            activity.actor.resume()
+        if activity.actor.finished:
+            self._leave(activity)
+
+    def _leave(self, activity: Activity) -> None:
+        self._active.remove(activity)
+        actor = activity.actor
+        if actor.error is not None:
+            if isinstance(actor.error, StoreUnavailable):  # only maintenance lets it out; it comes again in a minute
+                return
+            raise actor.error
+        if actor.killed or activity.source is None or activity.container is None:
+            return
+        self._note(f"actor {activity.number}: answers {actor.answer}")
+        self._idle.append(activity.container)
+        for one in activity.received:
+            if one.receipt in actor.answer:
+                activity.source.change_visibility(one.receipt, 1.0)
+            else:
+                activity.source.acknowledge(one.receipt)
+
+    def _port_call(self, name: str, perform: Callable[[], Any]) -> Any:
+        activity = self._running
+        assert activity is not None
+        activity.actor.pause(name)
+        self.outcome.calls += 1
+        refused = self._goes_wrong(0.01)
+        if refused and self.random.random() < 0.5:
+            self._note(f"actor {activity.number}: {name} is refused")
+            raise StoreUnavailable(name)
+        answer = perform()
+        self._note(f"actor {activity.number}: {name} -> {answer}")
+        self.watch.after_call(name)
+        if refused:
+            raise StoreUnavailable(name)
+        return answer
+
+    def _sleep(self, seconds: float) -> None:
+        activity = self._running
+        assert activity is not None
+        activity.resumes_at = self.clock.now() + seconds
+        activity.actor.pause("clock.sleep")
+
+    def _goes_wrong(self, chance: float) -> bool:
+        if self._budget == 0 or self.random.random() >= chance:
+            return False
+        self._budget -= 1
+        return True
+
+    def _note(self, line: str) -> None:
+        if self._traced:
+            self.outcome.trace.append(f"{self.clock.now() - self.start:8.2f}  {line}")
+
+    # What must hold when all is quiet, and at the end
+
+    def _everything_is_quiet(self) -> None:
+        """No queue, timer or invocation is left, so whatever the run waits for must come from outside."""
+        run = self.watch.run
+        if not self.weather.faults:
+            if run.due_at is not None:
+                raise Violation(f"I2: the run is due at {run.due_at - self.start:g}, and no timer is set")
+            if unread := [channel for channel in self.watch.unread() if channel in run.waiting_for]:
+                raise Violation(f"I2: the run sleeps and does not read {unread}")
+        if run.waiting_for and len(self._sent) < MAX_MESSAGES:
+            self._send_at.append(self.clock.now())
+        elif not self.weather.faults:
+            raise Violation(f"I5: nothing can wake the run: {run}")
+
+    def _check_end(self) -> None:
+        run, history = self.watch.run, self.watch.history()
+        if run.status != "completed":
+            raise Violation(f"I1: the run ended as {run.status}: {run.error}")
+        self._check_messages(history)
+        for location in ("first", "second", "left", "right", "flaky", "last"):
+            if location not in history or not workload.effects.executions[location]:
+                raise Violation(f"I1: step {location} has no result, or a result without an execution")
+        if not self.weather.faults and workload.effects.executions.total() != EXECUTIONS:
+            raise Violation(f"I1: a healthy run repeated a step: {workload.effects.executions}")
+        self._check_replay()
+
+    def _check_messages(self, history: Mapping[str, Entry]) -> None:
+        consumed = [message.id for entry in history.values() for message in entry.messages]
+        kept = {message.id for message in self.store.mailbox(RUN_ID)}
+        queued = [message.body for message in self.runs.pending]
+        for message in self._sent:
+            if message not in consumed and message not in kept and not any(f'"{message}"' in body for body in queued):
+                raise Violation(f"I3: message {message} has vanished")
+        if len(consumed) != len(set(consumed)):
+            raise Violation(f"I3: a message was consumed twice: {consumed}")
+
+    def _check_replay(self) -> None:
+        """I8: a wake of a run that has ended does nothing."""
+        wake = to_body(Wake(run_id=RUN_ID, id="late", reason="test"))
+        calls: list[str] = []
+
+        def listening(name: str, perform: Callable[[], Any]) -> Any:
+            calls.append(name)
+            return perform()
+
+        orchestrator = Orchestrator(workload.app, intercepted(self.ports, listening), code_version="1")
+        orchestrator.process([Delivery(id="late", body=wake, arrived_at=self.clock.now())], remaining=INVOCATION_SECONDS)
+        if calls != ["store.acquire"]:
+            raise Violation(f"I8: a wake of an ended run made the calls {calls}")

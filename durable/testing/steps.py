@@ -1,0 +1,56 @@
+"""Runs step bodies in a test: stand-ins where a test has put some, and bodies that take their process with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from durable.engine.steps import Finished
+from durable.testing.faults import InvocationKilled
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from durable.adapters.memory import VirtualClock
+    from durable.engine.steps import Job, StepRunner
+    from durable.testing.mocks import Mocks
+
+
+def kill_process() -> NoReturn:
+    """Call it in a step body: its invocation dies there, as if the process had run out of memory."""
+    raise InvocationKilled
+
+
+class TestSteps:
+    """Implements `StepRunner` around another one."""
+
+    __test__ = False
+
+    def __init__(self, inner: StepRunner, mocks: Mocks, clock: VirtualClock) -> None:
+        self._inner = inner
+        self._mocks = mocks
+        self._clock = clock
+        self._replaced: dict[int, tuple[Job, Job]] = {}
+
+    def start(self, job: Job) -> None:
+        """Begins the body, or its stand-in."""
+        mock = None if job.verifies else self._mocks.find(job.operation)
+        if mock is None:
+            self._inner.start(job)
+            return
+        operation = job.operation
+        stand_in = replace(job, call=partial(mock, *operation.args, **operation.kwargs))
+        self._replaced[id(stand_in)] = (stand_in, job)
+        self._inner.start(stand_in)
+
+    def next(self, timeout: float) -> Finished | None:
+        """The next body that ended. Virtual time goes on with real time while a body keeps the turn waiting."""
+        finished = self._inner.next(timeout)
+        if finished is None:
+            self._clock.advance(max(0.0, timeout))
+            return None
+        if isinstance(finished.error, InvocationKilled):
+            raise finished.error
+        _, job = self._replaced.pop(id(finished.job), (None, finished.job))
+        return replace(finished, job=job)

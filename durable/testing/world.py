@@ -1,0 +1,187 @@
+"""The machine around the engine: queues that deliver, functions that start, die and stand still, time that is skipped."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from durable.engine.maintenance import Maintenance
+from durable.engine.orchestrator import Delivery
+from durable.testing.containers import Container
+from durable.testing.faults import Faults, InvocationKilled
+from durable.testing.steps import TestSteps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from durable.adapters.memory import Received
+    from durable.app import App
+    from durable.engine.options import EngineOptions
+    from durable.engine.steps import StepRunner
+    from durable.testing.faults import DeliveryFault
+    from durable.testing.mocks import Mocks
+    from durable.testing.services import Services, Source
+
+INVOCATION_SECONDS: Final = 120.0
+"""The orchestrator's timeout."""
+RETRY_SECONDS: Final = 5.0
+"""How soon a message whose handling failed comes back."""
+MAINTENANCE_SECONDS: Final = 60.0
+
+
+class World:
+    """One deployment. Single-threaded: whatever happens, happens inside `deliver`, in the order of virtual time."""
+
+    def __init__(
+        self, app: App, services: Services, *, options: EngineOptions, mocks: Mocks, new_runner: Callable[[], StepRunner]
+    ) -> None:
+        self.app = app
+        self.services = services
+        self.mocks = mocks
+        self.faults = Faults(self.pass_time)
+        self.deployments = 1
+        self.repairs = 0
+        """Runs that maintenance had to wake; a healthy world has none."""
+        self._options = options
+        self._new_runner = new_runner
+        self._warm: list[Container] = []
+        self._swept_at = -math.inf
+        self._swept_deployment = 1
+
+    @property
+    def code_version(self) -> str:
+        """Names what is deployed; another one after each deployment."""
+        return f"deployment-{self.deployments}"
+
+    @property
+    def sweep_is_due_after_deployment(self) -> bool:
+        """Whether maintenance has yet to look at runs that older code left blocked."""
+        return self._swept_deployment < self.deployments
+
+    def deploy(self, app: App) -> None:
+        """Replaces the code; containers of the old code take no new work."""
+        self.app = app
+        self.deployments += 1
+        self.restart()
+
+    def restart(self) -> None:
+        """Makes the next invocations start cold."""
+        self._warm.clear()
+
+    def go_down(self, duration: float) -> None:
+        """Passes time in which nothing is delivered and no maintenance runs."""
+        self.services.clock.advance(duration)
+
+    def deliver(self) -> bool:
+        """Makes the next delivery that is due now and handles it; False if there is none."""
+        self.services.timers.fire_schedules()
+        for source in (self.services.runs, self.services.timers):
+            fault = self.faults.next_delivery() if self._has_something(source) else None
+            received = source.receive(1 if fault else 10)
+            if received:
+                self._hand_over(source, received, fault)
+                return True
+        return False
+
+    def next_event_at(self) -> float | None:
+        """When there is something to deliver or to maintain; None when nothing will ever happen by itself."""
+        moments = (
+            self.services.runs.next_visible_at(),
+            self.services.timers.next_visible_at(),
+            self.services.timers.next_schedule_at(),
+            self._next_sweep_at(),
+        )
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def settle_down(self) -> None:
+        """Delivers whatever is due now, and what comes of it."""
+        while self.deliver():
+            pass
+
+    def skip_to(self, moment: float) -> None:
+        """Moves time on to the moment of the next event and lets it happen."""
+        self.services.clock.advance_to(moment)
+        sweep_at = self._next_sweep_at()
+        self.settle_down()
+        if sweep_at is not None and sweep_at <= self.services.clock.now():
+            self._sweep()
+            self.settle_down()
+
+    def pass_time(self, duration: float) -> None:
+        """Moves time on by so much, with everything that happens meanwhile."""
+        end = self.services.clock.now() + duration
+        self.settle_down()
+        while (moment := self.next_event_at()) is not None and moment <= end:
+            self.skip_to(moment)
+        self.services.clock.advance_to(end)
+
+    def _has_something(self, source: Source) -> bool:
+        moment = source.next_visible_at()
+        return moment is not None and moment <= self.services.clock.now()
+
+    def _hand_over(self, source: Source, received: Sequence[Received], fault: DeliveryFault | None) -> None:
+        match fault.kind if fault else None:
+            case "delay":
+                source.change_visibility(received[0].receipt, fault.delay if fault else 0.0)
+            case "drop":
+                source.acknowledge(received[0].receipt)
+            case "duplicate":
+                self._invoke(received)
+                source.change_visibility(received[0].receipt, 0.0)
+            case None:
+                self._answer(source, received, self._invoke(received))
+
+    def _answer(self, source: Source, received: Sequence[Received], failed: Sequence[str] | None) -> None:
+        if failed is None:
+            return
+        for delivery in received:
+            if delivery.receipt in failed:
+                source.change_visibility(delivery.receipt, RETRY_SECONDS)
+            else:
+                source.acknowledge(delivery.receipt)
+
+    def _invoke(self, received: Sequence[Received]) -> Sequence[str] | None:
+        """Ids of the deliveries that failed; None when the invocation died and answered nothing."""
+        container = self._warm.pop() if self._warm else self._start()
+        deliveries = [
+            Delivery(id=one.receipt, body=one.body, arrived_at=one.sent_at, sequence=one.sequence) for one in received
+        ]
+        try:
+            failed = container.process(deliveries, remaining=INVOCATION_SECONDS)
+        except InvocationKilled:
+            return None
+        if container.code_version == self.code_version:
+            self._warm.append(container)
+        return failed
+
+    def _start(self) -> Container:
+        return Container(
+            self.app,
+            self.services.ports,
+            code_version=self.code_version,
+            options=self._options,
+            steps=lambda: TestSteps(self._new_runner(), self.mocks, self.services.clock),
+            perform=self.faults.perform,
+        )
+
+    def _next_sweep_at(self) -> float | None:
+        """The minute at which maintenance next has something to do."""
+        store, now = self.services.store, self.services.clock.now()
+        earliest = self._swept_at + MAINTENANCE_SECONDS
+        if self.sweep_is_due_after_deployment:
+            return max(_minute_after(now), earliest)
+        overdue = store.due_runs(before=math.inf, limit=1)
+        run = store.get(overdue[0]) if overdue else None
+        if run is None or run.due_at is None:
+            return None
+        return max(_minute_after(run.due_at), earliest)
+
+    def _sweep(self) -> None:
+        self._swept_at = self.services.clock.now()
+        self._swept_deployment = self.deployments
+        swept = Maintenance(self.services.ports, code_version=self.code_version).sweep()
+        self.repairs += swept.woken
+
+
+def _minute_after(moment: float) -> float:
+    return (math.floor(moment / MAINTENANCE_SECONDS) + 1) * MAINTENANCE_SECONDS

@@ -1,0 +1,85 @@
+"""Ends the tasks of a run that is being suspended, so that their clean-up code runs once and in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from asyncio import tasks
+from typing import Any, Final
+
+from durable.errors import RunSuspended
+from durable.loop import Running, WorkflowLoop, WorkflowTask
+
+_ROUNDS: Final = 50
+"""How often a coroutine may go on after RunSuspended before it is given up."""
+
+_given_up: list[Any] = []
+"""Coroutines that swallow everything: dropped, they would run on in any thread, whenever the garbage collector comes."""
+
+
+def unwind(loop: WorkflowLoop) -> list[str]:
+    """Throws RunSuspended into every task, newest first; returns what a person should read.
+
+    Not `coro.close()`: where clean-up waits again, that strands the inner frame and feeds a RuntimeError into the
+    `except Exception` of the outer one.
+    """
+    if loop.closing is not None:
+        return []
+    loop.closing = "suspended"
+    texts: list[str] = []
+    with Running(loop):
+        for task in sorted(asyncio.all_tasks(loop) | _finished(loop), key=_number, reverse=True):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+            if task.done():
+                task._log_traceback = False  # type: ignore[attr-defined]  # noqa: SLF001  its run goes on elsewhere
+            elif (text := _end(loop, task)) is not None:
+                texts.append(text)
+    loop.ready.clear()
+    loop.tasks.clear()
+    return texts
+
+
+def _finished(loop: WorkflowLoop) -> set[asyncio.Task[Any]]:
+    return set(loop.tasks.values())
+
+
+def _number(task: asyncio.Task[Any]) -> int:
+    return task.number if isinstance(task, WorkflowTask) else 0
+
+
+def _end(loop: WorkflowLoop, task: asyncio.Task[Any]) -> str | None:
+    coro: Any = task.get_coro()
+    if _never_started(coro):
+        coro.close()
+        return None
+    context = task.context if isinstance(task, WorkflowTask) else contextvars.copy_context()
+    loop.suspensions = 0
+    for _ in range(_ROUNDS):
+        tasks._enter_task(loop, task)  # noqa: SLF001  clean-up code may ask for the current task
+        try:
+            context.run(coro.throw, RunSuspended())
+        except (StopIteration, RunSuspended):
+            return None
+        except KeyboardInterrupt:
+            raise
+        except BaseExceptionGroup as error:
+            rest = error.split(RunSuspended)[1]
+            return None if rest is None else f"{_name(coro)} raised while its run was suspended: {rest!r}"
+        except BaseException as error:  # noqa: BLE001  whatever clean-up raises must not stop that of others
+            return f"{_name(coro)} raised while its run was suspended: {error!r}"
+        finally:
+            tasks._leave_task(loop, task)  # noqa: SLF001
+    _given_up.append(coro)
+    return f"{_name(coro)} swallows RunSuspended: catch Exception, not BaseException"
+
+
+def _never_started(coro: Any) -> bool:
+    """Whether none of the user's code is on the stack: a new coroutine, or an operation itself."""
+    frame = getattr(coro, "cr_frame", None)
+    if frame is None:
+        return True
+    return coro.cr_await is None and frame.f_lasti <= 0
+
+
+def _name(coro: Any) -> str:
+    return str(getattr(coro, "__qualname__", coro))

@@ -1,0 +1,1 @@
+"""The tests of the project; the folders below need no __init__.py."""

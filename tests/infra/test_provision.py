@@ -1,0 +1,142 @@
+"""The local emulator holds what the template declares, and a runner learns how to drive its functions."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from durable.local.provision import HttpSource, Provisioned, QueueSource, RateSource, provision
+from durable.local.template import Template, references
+
+pytestmark = pytest.mark.moto
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[None]:
+    with mock_aws():
+        yield
+
+
+@pytest.fixture(scope="module")
+def stack(emulator: None, template_path: Path) -> Provisioned:
+    return provision(template_path, {"OrchestratorTimeout": "60", "TimersThreshold": "5"}, stack="shop")
+
+
+def test_the_queues_behave_as_the_template_says(stack: Provisioned) -> None:
+    runs = attributes(stack, stack.runs_queue_url)
+    assert stack.runs_queue_url.endswith("/shop-runs.fifo")
+    assert runs["VisibilityTimeout"] == "90"
+    assert runs["ContentBasedDeduplication"] == "true"
+    assert json.loads(runs["RedrivePolicy"])["deadLetterTargetArn"].endswith(":shop-runs-dlq.fifo")
+    timers = attributes(stack, stack.timers_queue_url)
+    assert timers["VisibilityTimeout"] == "90"
+    assert json.loads(timers["RedrivePolicy"])["deadLetterTargetArn"].endswith(":shop-timers-dlq")
+
+
+def test_the_table_has_its_indexes_and_expires_items(stack: Provisioned) -> None:
+    dynamodb = boto3.client("dynamodb", region_name=stack.region)
+    table = dynamodb.describe_table(TableName=stack.table)["Table"]
+    assert {index.get("IndexName") for index in table.get("GlobalSecondaryIndexes", [])} == {
+        "listing",
+        "due",
+        "attention",
+    }
+    expiry = dynamodb.describe_time_to_live(TableName=stack.table)["TimeToLiveDescription"]
+    assert expiry == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at"}
+
+
+def test_the_schedule_group_stands(stack: Provisioned) -> None:
+    scheduler = boto3.client("scheduler", region_name=stack.region)
+    assert stack.schedule_groups == ("shop-timers",)
+    assert scheduler.get_schedule_group(Name="shop-timers")["State"] == "ACTIVE"
+
+
+def test_a_function_is_promised_its_handler_its_time_and_its_surroundings(stack: Provisioned) -> None:
+    orchestrator = stack.functions["OrchestratorFunction"]
+    assert (orchestrator.handler, orchestrator.timeout, orchestrator.memory) == (
+        "handlers.orchestrator.handler",
+        60,
+        512,
+    )
+    assert orchestrator.environment == {
+        "PYTHONHASHSEED": "0",
+        "DURABLE_APP": "examples.orders.app:app",
+        "DURABLE_TABLE": stack.table,
+        "DURABLE_RUNS_QUEUE_URL": stack.runs_queue_url,
+        "DURABLE_RUNS_QUEUE_ARN": attributes(stack, stack.runs_queue_url)["QueueArn"],
+        "DURABLE_TIMERS_QUEUE_URL": stack.timers_queue_url,
+        "DURABLE_SCHEDULE_GROUP": "shop-timers",
+        "DURABLE_SCHEDULE_ROLE_ARN": "arn:aws:iam::123456789012:role/shop-ScheduleRole",
+        "DURABLE_TIMERS_THRESHOLD": "5",
+        "POWERTOOLS_SERVICE_NAME": "shop",
+        "POWERTOOLS_LOG_LEVEL": "INFO",
+    }
+
+
+def test_the_event_sources_are_those_of_the_template(stack: Provisioned) -> None:
+    def queue(url: str, *, fifo: bool) -> QueueSource:
+        return QueueSource(
+            function="OrchestratorFunction",
+            queue_url=url,
+            queue_arn=attributes(stack, url)["QueueArn"],
+            fifo=fifo,
+            batch_size=10,
+            window=0,
+            partial_failures=True,
+        )
+
+    assert stack.sources == (
+        queue(stack.runs_queue_url, fifo=True),
+        queue(stack.timers_queue_url, fifo=False),
+        RateSource(function="MaintenanceFunction", every=60),
+        HttpSource(function="ApiFunction", route="$default", authorization="AWS_IAM"),
+    )
+
+
+def test_outputs_that_need_a_real_deployment_are_left_out(stack: Provisioned) -> None:
+    assert "ApiUrl" not in stack.outputs
+    assert stack.outputs["TableName"] == stack.table
+
+
+def test_two_stacks_stand_side_by_side(stack: Provisioned, template_path: Path) -> None:
+    other = provision(template_path, stack="other")
+    assert other.table != stack.table
+    assert other.runs_queue_url != stack.runs_queue_url
+
+
+def test_a_schedule_that_is_no_rate_is_refused_with_its_name(
+    emulator: None, template_path: Path, tmp_path: Path
+) -> None:
+    nightly = tmp_path / "template.yaml"
+    nightly.write_text(template_path.read_text().replace("rate(1 minute)", "cron(0 3 * * ? *)"))
+    with pytest.raises(ValueError, match=r"EveryMinute runs at 'cron\(0 3"):
+        provision(nightly, stack="nightly")
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        ({"Ref": "Table"}, {"Table"}),
+        ({"Fn::GetAtt": ["RunsQueue", "Arn"]}, {"RunsQueue"}),
+        ({"Fn::Sub": "${Table.Arn}/index/due"}, {"Table"}),
+        ({"Fn::Join": ["/", ["integrations", {"Ref": "HttpIntegration"}]]}, {"HttpIntegration"}),
+        ("literal", set()),
+    ],
+)
+def test_references_are_found_in_every_kind_of_expression(expression: Any, names: set[str]) -> None:
+    assert references(expression) == names
+
+
+def test_a_value_that_only_aws_has_is_refused_with_its_name() -> None:
+    template = Template({"Parameters": {}, "Resources": {"Hook": {"Type": "AWS::Lambda::Url", "Properties": {}}}})
+    with pytest.raises(ValueError, match="FunctionUrl of Hook"):
+        template.created_locally({"Question": {"Fn::GetAtt": ["Hook", "FunctionUrl"]}})
+
+
+def attributes(stack: Provisioned, queue_url: str) -> dict[Any, str]:
+    sqs = boto3.client("sqs", region_name=stack.region)
+    return sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])["Attributes"]
