@@ -11,6 +11,7 @@ PIP := -m pip install -qq --disable-pip-version-check
 LOCKED := --no-deps --require-hashes -r
 SETUP := .venv/.stamp-project
 ARGS ?=
+SEEDS ?= 20000
 
 say = @printf '== %s\n' '$(1)'
 
@@ -51,28 +52,33 @@ test: $(SETUP)  ## Run the tests, except the slow and the end-to-end ones (ARGS=
 	$(call say,tests)
 	@$(PY) -m pytest -q $(ARGS)
 
-.PHONY: check lint types contracts templates
+CHECKS := lint formatted types public-types contracts templates
+.PHONY: check $(CHECKS)
 check: $(SETUP)  ## Lint, types, import contracts, templates: all of them, even if one fails
-	@$(MAKE) --keep-going lint types contracts templates
+	@$(MAKE) --keep-going $(CHECKS)
 	$(call say,all checks passed)
 
-lint: $(SETUP)  ## Style: ruff's rules and its formatter
+lint: $(SETUP)
 	$(call say,ruff check)
 	@$(PY) -m ruff check --quiet --output-format concise .
-	$(call say,ruff format --check)
-	@$(PY) -m ruff format --quiet --check . || { echo 'Run "make format".' >&2; exit 1; }
 
-types: $(SETUP)  ## Types: pyright over everything, mypy over what users see
+formatted: $(SETUP)
+	$(call say,ruff format --check)
+	@$(PY) -m ruff format --check --output-format concise . || { echo 'Run "make format".' >&2; exit 1; }
+
+types: $(SETUP)
 	$(call say,pyright)
 	@$(PY) -m pyright
+
+public-types: $(SETUP)
 	$(call say,mypy)
 	@if [ -d tests/public_types ]; then $(PY) -m mypy --no-error-summary; fi
 
-contracts: $(SETUP)  ## Imports point down
+contracts: $(SETUP)
 	$(call say,import contracts)
-	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/lint-imports --no-logo --no-cache
 
-templates: $(SETUP)  ## Lint template.yaml and the nested templates
+templates: $(SETUP)
 	$(call say,cfn-lint)
 	@set -- $$(ls template.yaml infra/*.yaml 2>/dev/null); [ $$# -eq 0 ] || $(BIN)/cfn-lint "$$@"
 	@if [ -x .venv-sam/bin/sam ] && [ -e template.yaml ]; then \
@@ -95,13 +101,15 @@ budget: $(SETUP)  ## Count AWS requests and write units against the budget
 	@$(PY) -m benchmarks.budget $(ARGS)
 
 .PHONY: bench
-bench: $(SETUP)  ## Measure replay and turns
-	@$(PY) -m benchmarks.speed $(ARGS)
+bench: $(SETUP)  ## Measure steps, replay and turns on the in-memory ports
+	@$(PY) -m benchmarks.engine $(ARGS)
 
 .PHONY: soak
 soak: $(SETUP)  ## Run the slow tests: long simulations over many seeds
 	$(call say,slow tests)
-	@$(PY) -m pytest -q -m 'soak or slow' --timeout 3600 $(ARGS)
+	@$(PY) -m pytest -q -m 'soak or slow' --timeout 3600 $(ARGS) || [ $$? -eq 5 ]
+	$(call say,simulation)
+	@$(PY) -m durable.testing.simulation --seeds $(SEEDS) --first "$$(date +%s)"
 
 .PHONY: matrix
 matrix:  ## Run the tests on every supported Python that is installed

@@ -15,7 +15,7 @@ R = TypeVar("R")
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Signal(Generic[T]):
     """A message name with the type of its body: `APPROVE = Signal("approve", Approve)`; any type form will do."""
 
@@ -27,7 +27,7 @@ class Signal(Generic[T]):
         object.__setattr__(self, "type", _a_type("Signal", name, body))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Update(Generic[T, R]):
     """A message that wants an answer: its name, the type of its argument and that of the response."""
 
@@ -41,7 +41,7 @@ class Update(Generic[T, R]):
         object.__setattr__(self, "response", _a_type("Update", name, response))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Event(Generic[T]):
     """Something that happened, told to every run that waits for it."""
 
@@ -53,7 +53,7 @@ class Event(Generic[T]):
         object.__setattr__(self, "type", _a_type("Event", name, body))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class StateKey(Generic[T]):
     """A value that a run publishes for others to read."""
 
@@ -65,7 +65,7 @@ class StateKey(Generic[T]):
         object.__setattr__(self, "type", _a_type("StateKey", name, body))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Message(Generic[T_co]):
     """A message that the run has consumed."""
 

@@ -151,13 +151,17 @@ def shape_of(fn: Callable[..., Any], names: Mapping[str, Any] | None = None) -> 
         raise TypeError(f'workflow {name} must be an "async def": it waits by await')
     parameters = list(inspect.signature(fn).parameters.values())
     positional = [p for p in parameters if p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD}]
-    needed = [p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
-    if not positional or len(positional) > 2 or len(needed) > len(positional) or len(positional) < len(parameters):
+    if not 1 <= len(positional) <= 2 or len(positional) < len(parameters):
         raise TypeError(
             f"workflow {name} takes {', '.join(p.name for p in parameters) or 'nothing'}: it must take the context and at most "
             "one input. Put several inputs into one model."
         )
     takes_input = len(positional) == 2
+    if takes_input and positional[1].default is not inspect.Parameter.empty:
+        raise TypeError(
+            f"workflow {name} has a default for {positional[1].name}: a run's input is always given and recorded. "
+            "Annotate it as optional and start the workflow with None."
+        )
     return Shape(
         takes_input=takes_input,
         input_type=codec.input_type(fn, names=names) if takes_input else type(None),

@@ -1,34 +1,37 @@
 """Every error and interrupt of the framework; the tree comes first.
 
-    DurableError
-    ├── outcomes, raised into workflow code
-    │   ├── StepFailed               a step ran out of attempts (also an instance of the user's own class)
-    │   ├── StepInterrupted          an at-most-once step may have run and left no result
-    │   └── WaitTimeout              a wait reached its deadline (a TimeoutError)
-    ├── decisions, raised by step code
-    │   ├── NonRetryableError        fail now, no further attempt
-    │   │   └── RollbackError        fail now and roll the run back
-    │   └── RetryAfter               try again, but not before a delay
-    ├── Misuse                       a rule of the framework was broken: the run is blocked, nothing is lost
-    │   ├── Diverged · DuplicateName · UnawaitedOperation · OperationInsideStep · NotAllowedInWorkflow
-    │   ├── Deadlock · BusyLoop · StepTooLong · UnknownWorkflow · UndecodableHistory · NotAvailable
-    ├── refusals, raised to callers before anything is stored
-    │   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
-    │   ├── RunNotFound · RunAlreadyExists · RunEnded · IdempotencyKeySpent · WorkflowNotRegistered
-    ├── RunError                     how a run that did not complete is reported
-    │   └── RunFailed · RunWasCancelled · RunTimedOut · RunDead · RunBlocked
-    └── engine
-        ├── Fenced                   another invocation owns the run now
-        └── StoreUnavailable         a service did not answer; the turn ends and is repeated
-    RunCancelled (asyncio.CancelledError)   raised into the operations of a run that is cancelled
-    RunSuspended (BaseException)            unwinds the tasks of a run that is being suspended
+DurableError
+├── outcomes, raised into workflow code
+│   ├── StepFailed               a step ran out of attempts (also an instance of the user's own class)
+│   ├── StepInterrupted          an at-most-once step may have run and left no result
+│   ├── WaitTimeout              a wait reached its deadline (a TimeoutError)
+│   ├── JoinError                branches of a join failed (an ExceptionGroup)
+│   └── RaceError                every branch of a race failed (an ExceptionGroup)
+├── decisions, raised by step code
+│   ├── NonRetryableError        fail now, no further attempt
+│   │   └── RollbackError        fail now and roll the run back
+│   └── RetryAfter               try again, but not before a delay
+├── Misuse                       a rule of the framework was broken: the run is blocked, nothing is lost
+│   ├── Diverged · DuplicateName · UnawaitedOperation · OperationInsideStep · NotAllowedInWorkflow
+│   ├── Deadlock · BusyLoop · StepTooLong · UnknownWorkflow · UndecodableHistory · NotAvailable
+├── refusals, raised to callers before anything is stored
+│   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
+│   ├── RunNotFound · RunAlreadyExists · RunEnded · IdempotencyKeySpent · WorkflowNotRegistered
+├── RunError                     how a run that did not complete is reported
+│   └── RunFailed · RunWasCancelled · RunTimedOut · RunDead · RunBlocked
+└── engine
+    ├── Fenced                   another invocation owns the run now
+    └── StoreUnavailable         a service did not answer; the turn ends and is repeated
+RunCancelled (asyncio.CancelledError)   raised into the operations of a run that is cancelled
+RunSuspended (BaseException)            unwinds the tasks of a run that is being suspended
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 class DurableError(Exception):
@@ -98,6 +101,39 @@ class WaitTimeout(DurableError, TimeoutError):
     def __init__(self, location: str) -> None:
         self.location = location
         super().__init__(f'the wait at "{location}" reached its deadline')
+
+
+class BranchesFailed(DurableError, ExceptionGroup[Exception]):
+    """Errors of several branches, each under its branch's key in `failures`; `except*` reaches into the group."""
+
+    name: str
+    failures: dict[str, Exception]
+
+    def __new__(cls, name: str, failures: Mapping[str, Exception]) -> Self:
+        group = super().__new__(cls, cls._said.format(name=name, keys=", ".join(failures)), list(failures.values()))
+        group.name = name
+        group.failures = dict(failures)
+        return group
+
+    _said = '"{name}" failed in: {keys}'
+
+    def __init__(self, name: str, failures: Mapping[str, Exception]) -> None:
+        """Everything is done in `__new__`, where exception groups take their message and members."""
+
+    def derive(self, excs: Sequence[Any], /) -> ExceptionGroup[Any]:
+        return ExceptionGroup(self.message, excs)
+
+
+class JoinError(BranchesFailed):
+    """Branches of a join failed; the others were not cut short."""
+
+    _said = 'join "{name}" failed in branches: {keys}'
+
+
+class RaceError(BranchesFailed):
+    """Every branch of a race failed, so nobody won."""
+
+    _said = 'race "{name}" has no winner; failed: {keys}'
 
 
 class NonRetryableError(DurableError):
@@ -209,7 +245,7 @@ class InvalidName(DurableError, ValueError):
     """An id, a name or a tag has a character or a length that is not allowed."""
 
     def __init__(self, what: str, value: str, rule: str) -> None:
-        shown = value if len(value) <= 60 else value[:57] + "..."  # noqa: PLR2004
+        shown = value if len(value) <= 60 else value[:57] + "..."
         super().__init__(f"{what} {shown!r} is not allowed: {rule}")
 
 
@@ -249,8 +285,8 @@ class RunAlreadyExists(DurableError):
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         super().__init__(
-            f'run "{run_id}" exists with another workflow or input. Use another id, or start it again with the same input '
-            "to get the existing run."
+            f'run "{run_id}" exists already. Use another id. A start with the same workflow and input gives the existing run, '
+            'unless on_conflict="error" is asked for.'
         )
 
 

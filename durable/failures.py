@@ -54,7 +54,8 @@ def rebuild(error: ErrorInfo) -> BaseException:
 
 
 def _attributes(error: ErrorInfo) -> dict[str, Any]:
-    return cast("dict[str, Any]", error.data) if isinstance(error.data, dict) else {}
+    data: object = error.data
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 
 
 def _record(exc: BaseException, causes: int) -> ErrorInfo:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
-from durable.errors import Diverged, DuplicateName, Misuse, OperationInsideStep, RunSuspended
+from durable.errors import Diverged, DuplicateName, Misuse, OperationInsideStep, RunSuspended, UnawaitedOperation
 from durable.loop import WorkflowLoop, dropped_generator, running_loop
 from durable.model import location as locations
 from durable.model.limits import WAITS_NAMED
 from durable.model.run import Wait
+from durable.model.sealing import seal
 
 if TYPE_CHECKING:
-    from durable.model.entry import Entry
+    from durable.model.entry import Entry, Kind
 
 FINDS_NO_END: Final = 100
 """Operations that an unwinding task may try before they wait for ever instead of raising once more."""
@@ -28,12 +29,10 @@ IMMEDIATE: Final = frozenset({"version", "removed"})
 class Claimant(Protocol):
     """An operation as the journal sees it."""
 
-    kind: Any
+    kind: ClassVar[Kind]
     location: str
-    mark: str
     fn: str | None
     scope: Scope
-    record: Record | None
 
     @property
     def key(self) -> str: ...
@@ -69,9 +68,8 @@ class Scope:
         name = locations.escape(name)
         count = self.used.get(name, 0) + 1
         self.used[name] = count
-        if count == 1:
-            return locations.check_length(self.prefix + name)
-        return locations.check_length(f"{self.prefix}{name}#{count}")
+        location = self.prefix + name if count == 1 else f"{self.prefix}{name}#{count}"
+        return location if len(location) < locations.SURELY_SHORT else locations.check_length(location)
 
     def within(self, prefix: str, keys: str | None = None) -> Scope:
         """A scope inside this one; `keys` are those of a join or race that it is a branch of."""
@@ -121,6 +119,7 @@ class Journal:
         self.created = 0
         self._waits: dict[str, float | None] = {wait.digest: wait.deadline for wait in waits}
         self._unmatched = set(self._waits)
+        self._excused = False
         self._waits_digest = waits_digest
         self._sorted: list[str] | None = None
 
@@ -135,11 +134,11 @@ class Journal:
 
     # Claims
 
-    def enter(self, operation: str) -> Scope:
+    def enter(self, kind: str, name: str) -> Scope:
         """The scope of a call from workflow code; raises when the call comes from somewhere else."""
         loop = self.loop
         if running_loop() is not loop:
-            raise loop.fail(OperationInsideStep(operation))
+            raise loop.fail(OperationInsideStep(f'{kind} "{name}"'))
         if loop.closing is not None:
             self.refuse_while_closing()
         return current_scope.get()
@@ -153,10 +152,8 @@ class Journal:
         if loop.suspensions <= FINDS_NO_END:
             raise RunSuspended
 
-    def name(self, scope: Scope, name: str | None, derived: str) -> str:
-        """The location that a call claims."""
-        if name is None:
-            return scope.derived(derived)
+    def explicit(self, scope: Scope, name: str) -> str:
+        """The location of a name that the author gave; a repeated one also stops the loop."""
         try:
             return scope.explicit(name)
         except Misuse as misuse:
@@ -199,6 +196,7 @@ class Journal:
 
     def has_passed(self, scope: Scope) -> bool:
         """Whether older code has gone on from here: the scope holds records or waits that are not awaited yet."""
+        self._excuse_waits()
         if any(not scope.prefix or locations.lies_within(wait, scope.prefix) for wait in self._unmatched):
             return True
         if self.order[self.position] is None and not self.unclaimed:
@@ -225,8 +223,9 @@ class Journal:
 
     def _excuse_waits(self) -> None:
         """Drops waits that were resolved in a turn that died, or that lie in iterations which are over."""
-        if not self._unmatched:
+        if not self._unmatched or self._excused:
             return
+        self._excused = True
         waited = (r.entry for r in self.records.values() if r.entry is not None and r.entry.kind in {"sleep", "wait"})
         self._unmatched -= {locations.digest(entry.location, entry.kind) for entry in waited}
         self._unmatched = {wait for wait in self._unmatched if not self._is_sealed(wait)}
@@ -249,7 +248,9 @@ class Journal:
         pending = [wait_digest(op) for op in self.parked.values() if is_wait(op)]
         further = [digest for digest in pending if digest not in self._waits][:count]
         if combined(further) != expected:
-            raise self.diverged(f"the run waits for {count} more operations than are named, and the code waits for others")
+            raise self.diverged(
+                f"the run waits for {count} more operations than are named, and the code waits for others"
+            )
 
     # Divergence
 
@@ -309,45 +310,20 @@ def combined(digests: Sequence[str]) -> str:
 @lru_cache(1024)
 def shortened(keys: str) -> str:
     """Branch keys as entries carry them: as they are, or a hash where they are long."""
-    if len(keys) <= 80:  # noqa: PLR2004  every entry in the branch carries it
+    if len(keys) <= 80:  # every entry in the branch carries it
         return keys
     return f"{keys[:40]}...{blake2b(keys.encode(), digest_size=6).hexdigest()}"
 
 
-def seal(entries: list[Entry]) -> tuple[Mapping[str, int], frozenset[str], list[Entry]]:
-    """Drops what a loop's result or its latest progress replaces.
-
-    Returns the iteration at which each open loop goes on, the loops that are over, and the entries that are left.
-    State passes between iterations through the loop's state alone, so past ones need not be executed again.
-    """
-    over = frozenset(entry.location for entry in entries if entry.kind == "loop" and not entry.mark)
-    latest: dict[str, int] = {}
-    for entry in entries:
-        if entry.mark.startswith("~"):
-            latest[entry.location] = max(latest.get(entry.location, 0), int(entry.mark[1:]))
-    if not over and not latest:
-        return {}, over, entries
-    counts = _counts(over, latest)
-    return {loop: at for loop, at in latest.items() if loop not in over}, over, [e for e in entries if counts(e)]
-
-
-def _counts(over: frozenset[str], latest: Mapping[str, int]) -> Callable[[Entry], bool]:
-    def counts(entry: Entry) -> bool:
-        location = entry.location
-        if entry.mark.startswith("~") and (location in over or int(entry.mark[1:]) < latest[location]):
-            return False
-        bracket = location.find("[")
-        while bracket >= 0:
-            loop = location[:bracket]
-            if loop in over:
-                return False
-            current = latest.get(loop)
-            if current is not None and int(location[bracket + 1 : location.index("]", bracket)]) < current:
-                return False
-            bracket = location.find("[", bracket + 1)
-        return True
-
-    return counts
+def unawaited(scope: Scope) -> UnawaitedOperation:
+    """The error of a scope that ends with operations that were called and never awaited."""
+    location, kind = next(iter(scope.unawaited.items()))
+    others = len(scope.unawaited) - 1
+    more = f" ({others} more)" if others else ""
+    return UnawaitedOperation(
+        f'{kind} "{location}"{more} was called and never awaited, so it did not run. Write: await ctx.{kind}(...). '
+        "To run several at once use asyncio.gather or ctx.join."
+    )
 
 
 def describe(kind: str, fn: str | None) -> str:

@@ -197,7 +197,7 @@ class Step:
         return Undoable[T, P](_changed(self, verify_fn=_function("verify", fn)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Undoable(Generic[T_contra, P]):
     """A step's policy together with functions that must fit the step: `undo`, `verify`."""
 

@@ -8,21 +8,19 @@ from durable.errors import NotAvailable
 
 PENDING: Final = frozenset({
     # workflow code
-    "ctx.try_step", "ctx.transact", "ctx.call", "ctx.loop", "ctx.try_block", "ctx.retrying", "ctx.wait_until",
+    "ctx.transact", "ctx.call", "ctx.loop", "ctx.try_block", "ctx.retrying", "ctx.wait_until",
     "ctx.join", "ctx.race", "ctx.map", "ctx.try_map", "ctx.wait_for_event", "ctx.callback", "ctx.webhook",
     "ctx.child", "ctx.start_child", "ctx.continue_as_new", "ctx.entity", "ctx.set_state", "ctx.set_attributes",
     "ctx.add_tags", "ctx.get_version", "ctx.patched", "ctx.removed", "ctx.review", "ctx.breakpoint",
-    "ctx.rollback_checkpoint", "ctx.offload", "ctx.stream", "ctx.updates.next", "Step.undo", "Step.verify",
+    "ctx.rollback_checkpoint", "ctx.offload", "ctx.stream", "ctx.updates.next", "Step.undo",
     # registration
-    "app.entity", "app.schedule", "app.on_event", "app.queue", "app.on_recover", "app.on_dead", "app.on_error",
-    "@app.workflow(singleton=...)", "@app.workflow(max_entries=...)",
+    "app.entity", "app.schedule", "app.on_event", "app.queue", "@app.workflow(singleton=...)",
+    "@app.workflow(max_entries=...)",
     # clients
     "client.start_with_message", "client.start(delay=...)", 'client.start(on_conflict="replace-terminal")',
-    "client.update", "client.send_update", "client.get_state", "client.publish_event", "client.entity",
-    'client.cancel("graceful")', 'client.cancel("compensate")', "client.pause", "client.unpause", "client.retry",
-    "client.retry_with_input", "client.rerun_from", "client.fork", "client.continue_breakpoint", "client.redispatch",
-    "client.delete", "client.purge", "client.children", "client.complete_callback", "client.fail_callback",
-    "client.heartbeat_callback", "client.schedules", "client.bulk",
+    "client.update", "client.get_state", "client.publish_event", "client.entity", 'client.cancel("graceful")',
+    'client.cancel("compensate")', "client.pause", "client.unpause", "client.retry", "client.rerun_from",
+    "client.fork", "client.delete", "client.children",
 })  # fmt: skip
 """Names as an author writes them."""
 

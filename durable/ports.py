@@ -115,7 +115,9 @@ class RunPage:
 class Store(Protocol):
     """Runs, their histories and mailboxes, in one place with atomic conditional writes."""
 
-    def create(self, run: Run, *, input: str | None = None, idempotency_key: str | None = None) -> Created | Exists | KeyTaken:
+    def create(
+        self, run: Run, *, input: str | None = None, idempotency_key: str | None = None
+    ) -> Created | Exists | KeyTaken:
         """Creates the run unless its id or the key is taken; `input` is stored apart, all in one transaction."""
         ...
 
@@ -133,7 +135,8 @@ class Store(Protocol):
         """Takes the lease and adds one to the epoch, if the run exists, may run, and nobody holds a live lease.
 
         A blocked run may run again only under another `code_version`. `due_at` becomes `lease_until` where it is
-        absent or more than an hour later, so that maintenance sees a run whose owner dies. `due_is_near` is the
+        absent or more than an hour later, so that maintenance sees a run whose owner dies. `started_at` becomes `now`
+        if it is absent: workflow code tells the time by it from its first turn on, so it must never change. `due_is_near` is the
         caller's guess whether `due_at` is within the hour; a wrong guess costs one more request, nothing else.
         A retry by the same `owner` after a lost reply answers `Acquired` again.
         """
@@ -197,7 +200,12 @@ class Store(Protocol):
         ...
 
     def list_runs(
-        self, workflow: str, *, outcome: Status | Literal["open"] | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        workflow: str,
+        *,
+        outcome: Status | Literal["open"] | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> RunPage:
         """Runs of a workflow, newest first; eventually consistent."""
         ...

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import threading
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from datetime import datetime  # noqa: TC003 - part of the public type
+from datetime import UTC, datetime
 
 _current: ContextVar[StepContext] = ContextVar("durable_step")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StepContext:
     """One attempt of one step."""
 
-    run_id: str
-    location: str
-    attempt: int
-    """1 for the first attempt."""
-    idempotency_key: str
-    """The same for every attempt of this step: hand it to the service that the step calls."""
-    deadline: datetime
-    """When the attempt's result stops counting."""
-    _cancelled: threading.Event = field(default_factory=threading.Event, repr=False)
+    __slots__ = ("_cancelled", "_ends", "attempt", "idempotency_key", "location", "run_id")
+
+    def __init__(self, *, run_id: str, location: str, attempt: int, idempotency_key: str, ends: float) -> None:
+        self.run_id = run_id
+        self.location = location
+        self.attempt = attempt
+        """1 for the first attempt."""
+        self.idempotency_key = idempotency_key
+        """The same for every attempt of this step: hand it to the service that the step calls."""
+        self._ends = ends
+        self._cancelled = False
+
+    @property
+    def deadline(self) -> datetime:
+        """When the attempt's result stops counting, UTC."""
+        return datetime.fromtimestamp(self._ends, UTC)
 
     @property
     def cancelled(self) -> bool:
         """Whether the result is no longer wanted: it timed out, or the workflow cancelled it."""
-        return self._cancelled.is_set()
+        return self._cancelled
 
     def cancel(self) -> None:
         """Tells the body that its result is no longer wanted; it cannot be stopped."""
-        self._cancelled.set()
+        self._cancelled = True
 
 
 def step_context() -> StepContext:

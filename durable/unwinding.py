@@ -29,9 +29,10 @@ def unwind(loop: WorkflowLoop) -> list[str]:
     texts: list[str] = []
     with Running(loop):
         for task in sorted(asyncio.all_tasks(loop) | _finished(loop), key=_number, reverse=True):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+            quiet: Any = task
+            quiet._log_destroy_pending = False  # noqa: SLF001  it is abandoned on purpose
             if task.done():
-                task._log_traceback = False  # type: ignore[attr-defined]  # noqa: SLF001  its run goes on elsewhere
+                quiet._log_traceback = False  # noqa: SLF001  the run goes on in another turn, and so does its error
             elif (text := _end(loop, task)) is not None:
                 texts.append(text)
     loop.ready.clear()

@@ -18,7 +18,7 @@ S_co = TypeVar("S_co", covariant=True, default=None)
 Source = Literal["step", "join", "race", "block"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ok(Generic[T_co]):
     """The operation succeeded."""
 
@@ -58,7 +58,7 @@ class Skipped:
     """An item of a map that was not finished because `enough` was reached."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Break(Generic[T_co]):
     """Returned by the body of a loop: the loop ends with this value."""
 
@@ -72,7 +72,7 @@ class Break(Generic[T_co]):
         object.__setattr__(self, "value", value)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Continue(Generic[S_co]):
     """Returned by the body of a loop: another iteration follows, with this state."""
 
@@ -86,7 +86,7 @@ class Continue(Generic[S_co]):
         object.__setattr__(self, "state", state)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Winner(Generic[T_co]):
     """The branch that decided a race, and its value."""
 
@@ -94,7 +94,7 @@ class Winner(Generic[T_co]):
     value: T_co
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MapResult(Generic[T]):
     """What `ctx.try_map` returns: every item's outcome, in the order of the items."""
 
@@ -111,7 +111,7 @@ class MapResult(Generic[T]):
         return [(index, outcome) for index, outcome in enumerate(self.outcomes) if isinstance(outcome, Failed)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Blob(Generic[T]):
     """A large value in the blob store: what travels through the history is this reference."""
 

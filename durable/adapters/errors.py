@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+from botocore import exceptions as botocore_errors
+from botocore.exceptions import ClientError
 
 from durable.errors import StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 TRANSIENT: Final = frozenset({
     "InternalFailure",
@@ -49,7 +50,7 @@ def is_transient(error: ClientError) -> bool:
 
 
 @contextmanager
-def translated(service: str) -> Iterator[None]:
+def translated(service: str) -> Generator[None]:
     """Raises `StoreUnavailable` for what may pass by itself; any other error of the SDK is raised as it is."""
     try:
         yield
@@ -57,5 +58,5 @@ def translated(service: str) -> Iterator[None]:
         if not is_transient(error):
             raise
         raise StoreUnavailable(f"{service}: {error}") from error
-    except (ConnectionError, HTTPClientError) as error:
+    except (botocore_errors.ConnectionError, botocore_errors.HTTPClientError) as error:
         raise StoreUnavailable(f"{service}: {error}") from error

@@ -9,7 +9,7 @@ import sys
 import types
 import typing
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Final, Never, NoReturn, TypeVar, final, get_args, get_origin
+from typing import Any, Final, Never, NoReturn, TypeVar, cast, final, get_args, get_origin
 from weakref import WeakKeyDictionary
 
 import typing_extensions
@@ -100,18 +100,21 @@ def callable_name(fn: Callable[..., Any]) -> str:
 
 
 def _declared(fn: Callable[..., Any]) -> Any:
-    declared: Any = fn
+    """The function or class behind partials, bound methods and callable objects."""
+    declared = cast("object", fn)
     while True:
-        if isinstance(declared, functools.partial):
-            declared = declared.func
-        elif isinstance(declared, types.MethodType):
-            declared = declared.__func__
-        elif isinstance(declared, type) or inspect.isroutine(declared):
-            return declared
-        elif isinstance(call := getattr(type(declared), "__call__", None), types.FunctionType):  # noqa: B004 - the function itself is wanted
-            return call
-        else:
-            return declared
+        match declared:
+            case functools.partial():
+                declared = cast("functools.partial[Any]", declared).func
+            case types.MethodType():
+                declared = declared.__func__
+            case type():
+                return declared
+            case _ if inspect.isroutine(declared):
+                return declared
+            case _:
+                call = getattr(type(declared), "__call__", None)  # noqa: B004 - the function itself is wanted
+                return call if isinstance(call, types.FunctionType) else declared
 
 
 def _meaning(annotation: Any) -> Any:

@@ -21,7 +21,7 @@ def same(written: Any, read: Any) -> bool:  # noqa: PLR0911 - one kind of value 
 
     A whole number where a float is declared is the one difference that is no loss (PEP 484 says so too).
     """
-    kind: type[Any] = type(written)
+    kind: type[Any] = type(written)  # pyright: ignore[reportUnknownVariableType]
     if kind is not type(read):
         return kind is int and type(read) is float and written == read
     if kind in _SCALARS:

@@ -83,7 +83,7 @@ def parsed(text: str | bytes, type_: Type, *, what: str) -> Any:
     """
     try:
         if type_ is UNTYPED:
-            return from_json(text)
+            return from_json(text, allow_inf_nan=False)
         return _adapter(type_).validate_json(text, by_alias=True, by_name=True)
     except ValidationError as problem:
         raise InvalidInput(what, _reasons(problem)) from problem
@@ -156,6 +156,8 @@ def _unstorable(value: object, type_: Type, what: str, problem: Exception) -> No
     if found is None:
         return NotStorable(f"{what} cannot be stored as {type_name(type_)}: {problem}")
     place, member = found
+    if isinstance(member, str):
+        return NotStorable(f"{what} cannot be stored: {place or 'it'} is a text that UTF-8 cannot hold")
     return NotStorable(
         f"{what} cannot be stored: {place or 'it'} is a {_class_name(member)}. "
         "Return data, or open such a thing inside the step that uses it."
@@ -165,11 +167,7 @@ def _unstorable(value: object, type_: Type, what: str, problem: Exception) -> No
 def _lossy(difference: Difference, type_: Type, what: str) -> NotStorable:
     place, written, read = difference
     if type_ is UNTYPED:
-        return NotStorable(
-            f"{what} cannot be stored: {place or 'it'} is a {_class_name(written)} and nothing declares a type (a lambda or a "
-            "function without a return annotation), so only plain JSON values are kept. Annotate the function, or say "
-            f"Step(result={type(written).__name__})."
-        )
+        return NotStorable(f"{what} cannot be stored: {place or 'it'} {_not_plain(written)}")
     if type(written) is not type(read):
         lost = sorted(_names(written) - _names(read))
         loss = f"; {', '.join(lost)} would be lost" if lost else ""
@@ -180,6 +178,17 @@ def _lossy(difference: Difference, type_: Type, what: str) -> NotStorable:
     return NotStorable(
         f"{what} cannot be stored as {type_name(type_)}: {place or 'it'} would not be read back equal to what was written "
         f"({_class_name(written)}). A class needs __eq__ and an encoding that keeps all of it."
+    )
+
+
+def _not_plain(value: object) -> str:
+    if isinstance(value, float):
+        return f"is {value}, which JSON cannot hold."
+    if type(value) is dict:
+        return "is a dict with keys that are no texts; a return annotation such as dict[int, str] keeps them."
+    return (
+        f"is a {_class_name(value)} and nothing declares a type (a lambda, or a function without a return annotation), so only "
+        f"plain JSON values are kept. Annotate the function, or say Step(result={type(value).__name__})."
     )
 
 

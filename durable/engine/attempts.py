@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from durable import failures
 from durable.engine.retries import GiveUp, Interrupted, Retry, StepTimeout, after_failure
 from durable.engine.steps import Finished, Job
-from durable.errors import NotStorable, LimitExceeded, StepInterrupted, StepTooLong
+from durable.errors import LimitExceeded, NotStorable, StepInterrupted, StepTooLong
 from durable.step_context import StepContext
 from durable.values import NotDone, Ok
 
@@ -171,7 +171,7 @@ class Attempts:
         step.gives_up_at = self._runner.elapsed() + step.timeout
         context = StepContext(
             run_id=self._run_id, location=operation.location, attempt=step.attempt,
-            idempotency_key=operation.idempotency_key, deadline=datetime.fromtimestamp(now + step.timeout, UTC),
+            idempotency_key=operation.idempotency_key, ends=now + step.timeout,
         )  # fmt: skip
         call = partial(_verify, operation) if verifies else operation.call
         step.job = Job(operation, step.attempt, now, call, operation.context.copy(), context, verifies)
@@ -228,14 +228,13 @@ class Attempts:
         return self._record(step, error=failures.record(error), failure=end.kind)
 
     def _verified(self, step: Pending, finished: Finished) -> Entry | None:
-        match finished.value:
-            case Ok(value):
-                return self._succeeded(step, value)
-            case NotDone():
-                step.started.append(finished.job.started_at)  # asked: the next attempt is a real one
-                return None
-            case _:
-                return self._not_known(step)
+        verdict = finished.value
+        if isinstance(verdict, Ok):
+            return self._succeeded(step, cast("Ok[object]", verdict).value)
+        if isinstance(verdict, NotDone):
+            step.started.append(finished.job.started_at)  # asked: the next attempt is a real one
+            return None
+        return self._not_known(step)
 
     def _not_known(self, step: Pending) -> Entry:
         operation = step.operation
@@ -245,19 +244,20 @@ class Attempts:
         )
         return self._record(step, error=failures.record(error), failure="critical")
 
-    def _record(self, step: Pending, **outcome: object) -> Entry:
+    def _record(self, step: Pending, **outcome: Any) -> Entry:
         self._one_at_a_time = False
-        entry = self._writer.write(
-            step.operation, attempts=step.attempt, started_at=step.started[-1] if step.started else None,
-            input_digest=step.operation.input_digest, **outcome,
-        )  # fmt: skip
+        ephemeral = step.operation.policy.ephemeral and "error" not in outcome
+        record = self._writer.hold if ephemeral else self._writer.write
+        started_at = step.started[-1] if step.started else None
+        entry = record(step.operation, attempts=step.attempt, started_at=started_at, **outcome)
         del self._pending[step.operation.location]
         return entry
 
 
 def _verify(operation: StepOperation) -> object:
     verify = operation.policy.verify_fn
-    return None if verify is None else verify(*operation.args, **operation.kwargs)
+    args, kwargs = operation.arguments
+    return None if verify is None else verify(*args, **kwargs)
 
 
 def earliest(times: Iterable[float | None]) -> float | None:

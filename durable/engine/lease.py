@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from durable.errors import Fenced, StoreUnavailable
-from durable.model.history import counting_entries
+from durable.model.history import counting_entries, unpacked
 from durable.ports import Acquired, Held, Missing, NotRunnable
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def load(ports: Ports, run: Run, cache: HistoryCache) -> tuple[Run, Loaded]:
     """Loads history and mailbox; after a take-over, fences what the lost epochs may still write."""
     cached = cache.take(run)
     pages = _pages(ports, run.id, mailbox_only=cached is not None)
-    entries = list(cached) if cached is not None else [entry for page in pages for entry in page.entries]
+    entries = list(cached) if cached is not None else list(unpacked(item for page in pages for item in page.entries))
     if any(entry.epoch > run.epoch for entry in entries):
         raise Fenced(run.id, run.epoch)
     if run.taken_over:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from durable import codec
+from durable.context import Context
 from durable.errors import Misuse, UndecodableHistory
 from durable.execution import Execution, RunInfo
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from durable.app import App, Workflow
-    from durable.context import Context
     from durable.engine.lease import Loaded
     from durable.model.run import Run
 
@@ -37,12 +37,17 @@ def python_minor() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def open_execution(app: App, run: Run, loaded: Loaded, now: float) -> Execution:
+def begun(run: Run) -> float:
+    """When the run's first turn was acquired, seconds since 1970."""
+    return run.created_at if run.started_at is None else run.started_at
+
+
+def open_execution(app: App, run: Run, loaded: Loaded) -> Execution:
     """Raises a Misuse where the deployed code cannot take the run further."""
     workflow = app.find(run.workflow, run.version)
     if run.python is not None and (run.python == "3.11") != (python_minor() == "3.11"):
         raise PythonChanged(run.python, python_minor())
-    started_at = run.started_at or now
+    started_at = begun(run)
     info = RunInfo(
         id=run.id, lineage=run.lineage or run.id, workflow=run.workflow, version=run.version,
         started_at=datetime.fromtimestamp(started_at, UTC), parent=run.parent, tags=run.tags,
@@ -53,14 +58,12 @@ def open_execution(app: App, run: Run, loaded: Loaded, now: float) -> Execution:
     )  # fmt: skip
 
 
-def _program(
-    workflow: Workflow[Any, Any], run: Run, loaded: Loaded
-) -> Callable[[Context], Coroutine[Any, Any, Any]]:
+def _program(workflow: Workflow[Any, Any], run: Run, loaded: Loaded) -> Callable[[Execution], Coroutine[Any, Any, Any]]:
     if not workflow.takes_input:
-        return workflow.fn
+        return lambda execution: workflow.fn(Context(execution))
     text = loaded.payloads.get("input") if run.input_stored else run.input
     try:
         value = codec.decode(text, workflow.input_type)
     except ValidationError as error:
         raise UndecodableHistory("input", str(workflow.input_type), str(error)) from None
-    return lambda ctx: workflow.fn(ctx, value)
+    return lambda execution: workflow.fn(Context(execution), value)

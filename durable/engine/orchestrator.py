@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, assert_never
 
 from durable.engine.cache import HistoryCache
@@ -71,7 +72,7 @@ class Orchestrator:
             try:
                 envelope = from_body(delivery.body)
             except ValueError as error:
-                log.error("message %s is not ours and goes to the dead-letter queue: %s", delivery.id, error)
+                log.warning("message %s is not ours and goes to the dead-letter queue: %s", delivery.id, error)
                 failed.append(delivery.id)
                 continue
             groups[envelope.run_id].append((delivery, envelope))
@@ -79,7 +80,7 @@ class Orchestrator:
             outcomes = [self._one_run(run_id, group, ends) for run_id, group in groups.items()]
         else:
             with ThreadPoolExecutor(self._options.parallel_runs, "durable-run") as pool:
-                outcomes = list(pool.map(lambda item: self._one_run(item[0], item[1], ends), groups.items()))
+                outcomes = list(pool.map(self._one_run, groups.keys(), groups.values(), repeat(ends)))
         return failed + [delivery_id for outcome in outcomes for delivery_id in outcome]
 
     def _one_run(self, run_id: str, group: Sequence[tuple[Delivery, Envelope]], ends: float) -> Sequence[str]:

@@ -17,7 +17,7 @@ class StepTimeout(TimeoutError):
     """An attempt did not end within its timeout. Its body cannot be stopped; its late result is dropped."""
 
 
-class Interrupted(Exception):  # noqa: N818 - an outcome, named like the others
+class Interrupted(Exception):
     """The invocation ended during an attempt, so nobody knows how the attempt ended."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from durable.engine.attempts import Attempts, earliest
 from durable.engine.lease import load_messages
 from durable.engine.mailbox import Mailbox
-from durable.engine.sending import send_recorded
+from durable.engine.sending import send_recorded, to_record
 from durable.errors import Fenced
 from durable.ops.operation import KnownOperation, WaitOperation
 from durable.ops.send import SendOperation
@@ -99,7 +99,7 @@ class Session:
         results = self._take_in()
         for entry in self._loaded.entries:
             if entry.kind == "send" and not entry.mark and entry.epoch > self._run.clean_epoch:
-                send_recorded(self._ports, self._run.id, entry)  # recorded by a lost turn, perhaps not performed
+                send_recorded(self._ports, entry)  # recorded by a lost turn, perhaps not performed
         if self._run.died:
             results.append(self._steps.charge(self._dead_turns()))
         for entry in results:
@@ -130,10 +130,12 @@ class Session:
             operation = self._known.popleft()
             if operation.dead:
                 continue
-            entry = self._writer.write(operation, value=operation.text)
             if isinstance(operation, SendOperation):
+                entry = self._writer.write(operation, value=to_record(operation, self._run.epoch))
                 self._writer.confirm()
-                send_recorded(self._ports, self._run.id, entry)
+                send_recorded(self._ports, entry)
+            else:
+                entry = self._writer.write(operation, value=operation.text)
             self._deliver(entry)
             return True
         return False
@@ -142,7 +144,7 @@ class Session:
         ready = self._mailbox.first_ready(self._waits.values(), self._ports.clock.now())
         if ready is None:
             return False
-        wait = self._waits.pop(ready.wait.location)
+        wait = self._waits.pop(ready.wait.key)
         if ready.messages:
             entry = self._writer.write(wait, value=wait.on_messages(ready.messages), messages=tuple(ready.messages))
             self._mailbox.consume(ready.messages)
@@ -185,7 +187,9 @@ class Session:
         return True
 
     def _next_due(self) -> float | None:
-        return earliest([self._steps.next_start(self._ports.clock.now()), *(wait.deadline for wait in self._waits.values())])
+        return earliest(
+            [self._steps.next_start(self._ports.clock.now()), *(wait.deadline for wait in self._waits.values())]
+        )
 
     # Taking in and handing out
 
@@ -199,14 +203,20 @@ class Session:
     def _take_in(self) -> list[Entry | None]:
         """Sorts what the workflow newly awaits; results of steps that may not be attempted again come back at once."""
         results: list[Entry | None] = []
-        for operation in self._execution.take():
+        operations = self._execution.take()
+        for operation in operations:
+            if isinstance(operation, KnownOperation) and operation.answered:
+                self._writer.write(operation, value=operation.text)  # the code goes on with it already
+        for operation in operations:
             match operation:
                 case StepOperation():
                     results.append(self._steps.admit(operation))
+                case KnownOperation(answered=True):
+                    continue
                 case SendOperation() | KnownOperation():
                     self._known.append(operation)
                 case WaitOperation():
-                    self._waits[operation.location] = operation
+                    self._waits[operation.key] = operation
                 case _:
                     raise TypeError(operation)
         return results

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from pydantic import TypeAdapter
 
 from durable import codec, failures
-from durable.engine.opening import python_minor
+from durable.engine.opening import begun, python_minor
 from durable.errors import ErrorInfo, LimitExceeded, Misuse, NotStorable, RunCancelled
 from durable.execution import Raised, Returned
 from durable.journal import name_waits
@@ -47,13 +47,19 @@ def arm(ports: Ports, run: Run, due_at: float | None) -> float | None:
 
 
 def suspended(
-    run: Run, waits: Sequence[WaitOperation], due_at: float | None, armed: float | None, code_version: str, now: float
+    run: Run,
+    waits: Sequence[WaitOperation],
+    *,
+    due_at: float | None,
+    armed: float | None,
+    code_version: str,
+    now: float,
 ) -> Settlement:
     """The run sleeps; `waits` lets the next turn check that its code still waits for the same things."""
     named, further = name_waits(waits)
     channels = sorted({channel for wait in waits for channel in wait.channels})
     return Settlement(
-        status="suspended", at=now, started_at=run.started_at or now, due_at=due_at, armed=armed,
+        status="suspended", at=now, started_at=begun(run), due_at=due_at, armed=armed,
         waiting_for=tuple(channels) if len(channels) <= CHANNELS_NAMED else ("*",),
         waits=named, waits_digest=further,
         reason=_cut(", ".join(wait.describe() for wait in waits) or "the next attempt of a step"),
@@ -61,7 +67,7 @@ def suspended(
     )  # fmt: skip
 
 
-def ended(app: App, ports: Ports, run: Run, execution: Execution, unread: int, now: float) -> Settlement:
+def ended(app: App, ports: Ports, run: Run, execution: Execution, *, unread: int, now: float) -> Settlement:
     """The workflow has returned or raised. A result that cannot be stored blocks the run: new code can mend that."""
     match execution.outcome:
         case Returned(value):
@@ -73,7 +79,7 @@ def ended(app: App, ports: Ports, run: Run, execution: Execution, unread: int, n
                 raise ResultNotStorable(message) from None
             stored = _stored_apart(ports, run, text)
             return Settlement(
-                status="completed", at=now, started_at=run.started_at or now, output=None if stored else text,
+                status="completed", at=now, started_at=begun(run), output=None if stored else text,
                 output_stored=stored, undelivered=unread, python=run.python or python_minor(),
             )  # fmt: skip
         case Raised(error):
@@ -81,7 +87,7 @@ def ended(app: App, ports: Ports, run: Run, execution: Execution, unread: int, n
             info = failures.record(error)
             stored = _stored_apart(ports, run, _ERROR.dump_json(info).decode())
             return Settlement(
-                status=status, at=now, started_at=run.started_at or now, error=_brief(info) if stored else info,
+                status=status, at=now, started_at=begun(run), error=_brief(info) if stored else info,
                 output_stored=stored, undelivered=unread, reason=_cut(str(info)), python=run.python or python_minor(),
             )  # fmt: skip
         case _:
@@ -91,7 +97,7 @@ def ended(app: App, ports: Ports, run: Run, execution: Execution, unread: int, n
 def blocked(run: Run, misuse: Misuse, code_version: str, now: float) -> Settlement:
     """Needs new code or a person; the history stays as it is."""
     return Settlement(
-        status="blocked", at=now, started_at=run.started_at or now, code_version=code_version, waits=run.waits,
+        status="blocked", at=now, started_at=begun(run), code_version=code_version, waits=run.waits,
         waits_digest=run.waits_digest, waiting_for=run.waiting_for, error=_brief(failures.record(misuse)),
         reason=str(misuse), python=run.python,
     )  # fmt: skip
@@ -99,13 +105,13 @@ def blocked(run: Run, misuse: Misuse, code_version: str, now: float) -> Settleme
 
 def dead(run: Run, now: float) -> Settlement:
     """Given up: invocations die again and again without a result."""
-    began = datetime.fromtimestamp(run.started_at or run.created_at, UTC)
+    began = datetime.fromtimestamp(begun(run), UTC)
     message = (
         f"{run.epoch - 1 - max(run.clean_epoch, run.released_epoch)} invocations in a row ended without a result "
         f"(the run began at {began:%Y-%m-%d %H:%M} UTC). Look for crashes, memory and time limits in the function's log."
     )
     return Settlement(
-        status="dead", at=now, started_at=run.started_at or now, error=ErrorInfo(type="RunDead", message=message),
+        status="dead", at=now, started_at=begun(run), error=ErrorInfo(type="RunDead", message=message),
         reason=message, python=run.python,
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ import inspect
 import queue
 import threading
 from dataclasses import dataclass
-from time import monotonic
+from time import monotonic  # noqa: TID251 - bodies take real time, also where the clock is virtual
 from typing import TYPE_CHECKING, Any, Protocol
 
 from durable.step_context import StepContext, enter_step
@@ -143,6 +143,7 @@ class _Threads:
         self._idle: queue.SimpleQueue[queue.SimpleQueue[Callable[[], None]]] = queue.SimpleQueue()
 
     def submit(self, work: Callable[[], None]) -> None:
+        inbox: queue.SimpleQueue[Callable[[], None]]
         try:
             inbox = self._idle.get_nowait()
         except queue.Empty:

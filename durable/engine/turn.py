@@ -22,13 +22,14 @@ from durable.model.envelope import Wake
 from durable.ports import Settled, WakesMoved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from durable.app import App
     from durable.engine.options import EngineOptions
     from durable.engine.steps import StepRunner
     from durable.execution import Execution
     from durable.model.run import Settlement
+    from durable.ops.operation import WaitOperation
     from durable.ports import Ports
 
 log = logging.getLogger("durable")
@@ -81,9 +82,11 @@ class Turns:
             self._settle(lease, loaded, writer, settling.dead(run, self.ports.clock.now()))
             return
         try:
-            execution = open_execution(self.app, run, loaded, self.ports.clock.now())
+            execution = open_execution(self.app, run, loaded)
         except Misuse as misuse:
-            self._settle(lease, loaded, writer, settling.blocked(run, misuse, self.code_version, self.ports.clock.now()))
+            self._settle(
+                lease, loaded, writer, settling.blocked(run, misuse, self.code_version, self.ports.clock.now())
+            )
             return
         try:
             session = Session(
@@ -101,28 +104,44 @@ class Turns:
         try:
             session.begin()
             pause = session.go()
-            while (moved := self._settle(lease, loaded, writer, self._settlement(lease, execution, session, pause),
-                                         None if isinstance(pause, OutOfTime) else session.wakes)) is not None:
+            while (moved := self._end(lease, loaded, writer, execution, session, pause)) is not None:
                 session.look_again(moved)
                 pause = session.go()
         except Misuse as misuse:
-            self._settle(lease, loaded, writer, settling.blocked(lease.run, misuse, self.code_version, self.ports.clock.now()))
+            self._settle(
+                lease, loaded, writer, settling.blocked(lease.run, misuse, self.code_version, self.ports.clock.now())
+            )
             return
         if isinstance(pause, OutOfTime):
             self.ports.runs.send(Wake(run_id=lease.run.id, id=self.ports.new_id(), reason="goes on"))
+
+    def _end(
+        self, lease: Lease, loaded: Loaded, writer: EntryWriter, execution: Execution, session: Session, pause: Pause
+    ) -> int | None:
+        """Settles, unless something asked for a turn meanwhile; a run that goes on elsewhere need not look again."""
+        writer.flush()
+        settlement = self._settlement(lease, execution, session, pause)
+        return self._settle(lease, loaded, writer, settlement, None if isinstance(pause, OutOfTime) else session.wakes)
 
     def _settlement(self, lease: Lease, execution: Execution, session: Session, pause: Pause) -> Settlement:
         now = self.ports.clock.now()
         match pause:
             case Ended():
-                return settling.ended(self.app, self.ports, lease.run, execution, session.unread, now)
+                return settling.ended(self.app, self.ports, lease.run, execution, unread=session.unread, now=now)
             case OutOfTime(waits):
-                return settling.suspended(lease.run, waits, now, lease.run.armed, self.code_version, now)
+                return self._suspended(lease, waits, due_at=now, armed=lease.run.armed)
             case Quiescent(waits, due_at):
                 armed = settling.arm(self.ports, lease.run, due_at)
-                return settling.suspended(lease.run, waits, due_at, armed, self.code_version, now)
+                return self._suspended(lease, waits, due_at=due_at, armed=armed)
             case _:
                 assert_never(pause)
+
+    def _suspended(
+        self, lease: Lease, waits: Sequence[WaitOperation], *, due_at: float | None, armed: float | None
+    ) -> Settlement:
+        return settling.suspended(
+            lease.run, waits, due_at=due_at, armed=armed, code_version=self.code_version, now=self.ports.clock.now()
+        )
 
     def _settle(
         self, lease: Lease, loaded: Loaded, writer: EntryWriter, settlement: Settlement, wakes: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from durable.errors import Fenced
@@ -21,25 +22,62 @@ class EntryWriter:
         self._run = run
         self._n = 0
         self._time = time
+        self._held: list[Entry] = []
         self.written: list[Entry] = []
 
-    def write(self, operation: Operation, *, mark: str = "", **facts: Any) -> Entry:
+    def write(self, operation: Operation, *, mark: str | None = None, **facts: Any) -> Entry:
         """Records a fact about an operation; raises `Fenced` if a newer epoch has written there."""
-        self._time = max(self._time, round(self._ports.clock.now(), 6))
-        entry = Entry(
-            location=operation.location, mark=mark, kind=operation.kind, epoch=self._run.epoch, n=self._n + 1,
-            at=self._time, fn=operation.fn, branches=operation.branches, **facts,
-        )  # fmt: skip
-        self._ports.store.put_entry(self._run.id, entry)
-        self._n += 1
-        self.written.append(entry)
+        mark = operation.mark if mark is None else mark
+        if not self._held:
+            return self._put(self._entry(operation, mark, self._n + 1, facts))
+        scope = operation.location.rpartition("/")[0]
+        if any(held.scope != scope for held in self._held):
+            self.flush()
+        carried = tuple(replace(held, n=self._n + i) for i, held in enumerate(self._held, 1))
+        self._held = []
+        return self._put(self._entry(operation, mark, self._n + len(carried) + 1, facts | {"carried": carried}))
+
+    def hold(self, operation: Operation, **facts: Any) -> Entry:
+        """The result of an ephemeral step: written inside the next item of its scope, or by `flush`, whichever is first.
+
+        Until then a crash may repeat the step with another value.
+        """
+        entry = self._entry(operation, operation.mark, 0, facts)
+        self._held.append(entry)
         return entry
+
+    def flush(self) -> None:
+        """Writes what is held as items of its own."""
+        held, self._held = self._held, []
+        for entry in held:
+            self._put(replace(entry, n=self._n + 1))
 
     def confirm(self) -> None:
         """Before an effect that must not be in vain: everything is written, and the run is still ours.
 
         Whoever owns the run later acquires it after this read, so it loads what we have written.
         """
+        self.flush()
         run = self._ports.store.get(self._run.id)
         if run is None or run.epoch != self._run.epoch:
             raise Fenced(self._run.id, self._run.epoch)
+
+    def _entry(self, operation: Operation, mark: str, n: int, facts: dict[str, Any]) -> Entry:
+        self._time = max(self._time, round(self._ports.clock.now(), 6))
+        return Entry(
+            location=operation.location,
+            mark=mark,
+            kind=operation.kind,
+            epoch=self._run.epoch,
+            n=n,
+            at=self._time,
+            fn=operation.fn,
+            branches=operation.branches,
+            **facts,
+        )
+
+    def _put(self, entry: Entry) -> Entry:
+        self._ports.store.put_entry(self._run.id, entry)
+        self._n = entry.n
+        self.written += [*entry.carried, entry]
+        return entry

@@ -42,7 +42,9 @@ class Emulator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     @property
@@ -67,7 +69,7 @@ class Emulator:
 
 
 def _serve() -> None:
-    from moto.moto_server.werkzeug_app import (  # noqa: PLC0415 - slow, and not for the parent
+    from moto.moto_server.werkzeug_app import (  # noqa: PLC0415 - slow, and not for the parent # pyright: ignore[reportMissingTypeStubs]
         DomainDispatcherApplication,
         MotoRequestHandler,
         create_backend_app,

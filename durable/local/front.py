@@ -7,7 +7,7 @@ import errno
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from durable.local.events import HttpRequest, http_event
 from durable.local.functions import LocalFunction
@@ -83,7 +83,7 @@ def _response(value: Any) -> tuple[int, dict[str, str], bytes]:
     """Reads the function's answer as API Gateway does: a dict with a status code, or anything else as the body."""
     if not isinstance(value, dict) or "statusCode" not in value:
         return 200, _JSON, json.dumps(value).encode()
-    answer: dict[str, Any] = value
+    answer = cast("dict[str, Any]", value)
     text: str = answer.get("body") or ""
     body = base64.b64decode(text) if answer.get("isBase64Encoded") else text.encode()
     return int(answer["statusCode"]), {name.lower(): str(v) for name, v in answer.get("headers", {}).items()}, body

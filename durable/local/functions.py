@@ -19,7 +19,6 @@ from durable.local.invocation import Died, Outcome, Raised, Returned, TimedOut
 from durable.local.provision import Function
 from durable.ports import Clock
 
-
 _CHUNK: Final = 64 * 1024
 _PATIENCE: Final = 2.0
 """Seconds a process gets to end by itself when the stack shuts down."""

@@ -116,7 +116,8 @@ class QueuePoller:
     def _handle(self, messages: list[dict[str, Any]]) -> None:
         event = queue_event(messages, queue_arn=self._source.queue_arn, region=self._region)
         outcome = self._function.invoke(event)
-        tell(outcome, self._function.name, self._report, f"; {len(messages)} message(s) come back")
+        come_back = "its message comes back" if len(messages) == 1 else f"its {len(messages)} messages come back"
+        tell(outcome, self._function.name, self._report, f"; {come_back}")
         if handled := [message for message in messages if message["MessageId"] not in self._failed(outcome, messages)]:
             for message in handled:
                 self._numbers.pop(message["MessageId"], None)
@@ -138,7 +139,7 @@ class QueuePoller:
             named = {failure["itemIdentifier"] for failure in outcome.value["batchItemFailures"]}
         except (KeyError, TypeError):
             return everything
-        return named if named <= everything else everything
+        return named if named <= everything else everything  # noqa: FURB136 - sets: this is "subset", not "smaller"
 
 
 class Schedules:
@@ -147,7 +148,13 @@ class Schedules:
     name = "schedules"
 
     def __init__(
-        self, groups: Iterable[str], scheduler: EventBridgeSchedulerClient, sqs: SQSClient, *, clock: Clock, report: Report
+        self,
+        groups: Iterable[str],
+        scheduler: EventBridgeSchedulerClient,
+        sqs: SQSClient,
+        *,
+        clock: Clock,
+        report: Report,
     ) -> None:
         self._groups = tuple(groups)
         self._scheduler = scheduler
@@ -187,7 +194,8 @@ class Schedules:
         target = self._scheduler.get_schedule(GroupName=group, Name=name)["Target"]
         account, queue = target["Arn"].split(":")[4:6]
         url = self._sqs.get_queue_url(QueueName=queue, QueueOwnerAWSAccountId=account)["QueueUrl"]
-        fifo = {"MessageGroupId": group_id} if (group_id := target.get("SqsParameters", {}).get("MessageGroupId")) else {}
+        group_id = target.get("SqsParameters", {}).get("MessageGroupId")
+        fifo: dict[str, Any] = {"MessageGroupId": group_id} if group_id else {}
         self._sqs.send_message(QueueUrl=url, MessageBody=target.get("Input", "{}"), **fifo)
         self._scheduler.delete_schedule(GroupName=group, Name=name)
         del self._due[group, name]
@@ -196,7 +204,9 @@ class Schedules:
 class Rate:
     """Invokes a function every so many seconds."""
 
-    def __init__(self, source: RateSource, function: LocalFunction, *, region: str, clock: Clock, report: Report) -> None:
+    def __init__(
+        self, source: RateSource, function: LocalFunction, *, region: str, clock: Clock, report: Report
+    ) -> None:
         self.name = f"rate of {source.function}"
         self._source = source
         self._function = function
@@ -230,5 +240,7 @@ def tell(outcome: Outcome, function: str, report: Report, consequence: str = "")
             report(Notice("died", function, f"its process {died.pid} died ({died.how}){consequence}"))
         case TimedOut(pid, seconds):
             report(
-                Notice("timed out", function, f"process {pid} was killed after its timeout of {seconds:g} s{consequence}")
+                Notice(
+                    "timed out", function, f"process {pid} was killed after its timeout of {seconds:g} s{consequence}"
+                )
             )

@@ -23,7 +23,6 @@ from durable.ports import Clock
 
 DEFAULT_PORT: Final = 8321
 DEFAULT_APP: Final = "examples.orders.app:app"
-_CREDENTIALS: Final = {"aws_access_key_id": "local", "aws_secret_access_key": "local", "region_name": REGION}
 _LEASE_MARGIN: Final = 6
 """A message of an invocation that died comes back when the lease of its run has ended, not before."""
 
@@ -62,7 +61,12 @@ class LocalStack:
     """Stands from `start` (or the start of the `with` block) until `stop`; what was stored is gone then."""
 
     def __init__(
-        self, options: StackOptions, *, report: Report = _silent, output: IO[str] | None = None, clock: Clock | None = None
+        self,
+        options: StackOptions,
+        *,
+        report: Report = _silent,
+        output: IO[str] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._options = options
         self._told = report
@@ -79,7 +83,9 @@ class LocalStack:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     @property
@@ -198,7 +204,7 @@ class LocalStack:
         assert self._front is not None
         self._front.connect(api)
         status, _, body = self._front.answer(HttpRequest("GET", "/health", (), b""))
-        if status == 200:  # noqa: PLR2004
+        if status == 200:
             return
         answer = json.loads(body)
         raise StackFailed(answer.get("detail") or answer.get("message") or body.decode())
@@ -210,9 +216,7 @@ class LocalStack:
             match source:
                 case QueueSource():
                     function = self._functions[source.function]
-                    sources.append(
-                        QueuePoller(source, function, sqs, region=REGION, batches=2, report=self._report)
-                    )
+                    sources.append(QueuePoller(source, function, sqs, region=REGION, batches=2, report=self._report))
                 case RateSource():
                     function = self._functions[source.function]
                     sources.append(Rate(source, function, region=REGION, clock=self._clock, report=self._report))
@@ -224,4 +228,5 @@ class LocalStack:
         return sources
 
     def _client(self, service: Any) -> Any:
-        return boto3.Session(**_CREDENTIALS).client(service, endpoint_url=self.endpoint)
+        session: Any = boto3.Session("local", "local", region_name=REGION)  # cannot reach a real account
+        return session.client(service, endpoint_url=self.endpoint)

@@ -48,10 +48,18 @@ class Entry:
     messages: tuple[StoredMessage, ...] = ()
     """What a wait consumed: recording the entry is what consumes it."""
 
+    carried: tuple[Entry, ...] = ()
+    """Results of ephemeral steps, written inside this item instead of as items of their own; their `n` come before it."""
+
     @property
     def key(self) -> str:
         """Unique within the run."""
         return self.location + self.mark
+
+    @property
+    def scope(self) -> str:
+        """The scope that the operation stands in: its location without its own name."""
+        return self.location.rpartition("/")[0]
 
     @property
     def order(self) -> tuple[int, int]:

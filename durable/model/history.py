@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from durable.model.run import Run
 
 
+def unpacked(items: Iterable[Entry]) -> Iterator[Entry]:
+    """Every entry of the items, those that an item carries for ephemeral steps included."""
+    for item in items:
+        yield from item.carried
+        yield item
+
+
 def counting_entries(run: Run, entries: Iterable[Entry]) -> Iterator[Entry]:
     """Leaves out what a fenced epoch wrote above its fence, and what an earlier run of the same id left behind."""
     for entry in entries:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 SPECIAL: Final = re.compile(r"[%/#?@~\[\]\x00-\x1f\x7f]")
 """What separates the parts of a location and its marks, and control characters."""
 
-_LONGEST_CHARACTER: Final = 4  # bytes, in UTF-8
+SURELY_SHORT: Final = LOCATION_BYTES // 4
+"""So many characters fit whatever they are: UTF-8 has at most four bytes for one."""
 _WHOLE: Final = 6  # bytes of a digest: 8 characters
 _LEVEL: Final = 3  # bytes of each level's digest: 4 characters
 _WHOLE_CHARS: Final = 8
@@ -34,7 +35,7 @@ def escape(name: str) -> str:
 
 def check_length(location: str) -> str:
     """Gives the location back, or raises LimitExceeded when it would not fit into a sort key."""
-    if len(location) * _LONGEST_CHARACTER > LOCATION_BYTES and (size := len(location.encode())) > LOCATION_BYTES:
+    if len(location) > SURELY_SHORT and (size := len(location.encode())) > LOCATION_BYTES:
         raise LimitExceeded(
             f'the location "{location[:60]}..."',
             size,

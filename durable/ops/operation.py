@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
-from durable.errors import ErrorInfo, Misuse
+from durable import codec
+from durable.errors import ErrorInfo, Misuse, UndecodableHistory
+from durable.journal import Journal, Record, Scope
 
 if TYPE_CHECKING:
-    from durable.journal import Journal, Record, Scope
     from durable.model.entry import Entry, Kind
     from durable.model.message import StoredMessage
 
@@ -24,6 +24,17 @@ class Host(Protocol):
     def journal(self) -> Journal: ...
     @property
     def run_id(self) -> str: ...
+
+
+class Delivered:
+    """Stands for the future of an operation that needs none: its result was there when it was awaited, or nobody waits."""
+
+    def done(self) -> bool:
+        """Always."""
+        return True
+
+
+DELIVERED: Final = Delivered()
 
 
 class Operation(Coroutine[Any, Any, Any]):
@@ -45,11 +56,11 @@ class Operation(Coroutine[Any, Any, Any]):
 
     def __init__(self, host: Host, name: str | None, derived: str, fn: str | None = None) -> None:
         self.journal = journal = host.journal
-        self.future: asyncio.Future[Any] | None = None
+        self.future: asyncio.Future[Any] | Delivered | None = None
         self.iterator: Generator[Any, Any, Any] | None = None
         self.fn = fn
-        self.scope = scope = journal.enter(f"{self.kind} {name or derived}")
-        self.location = location = journal.name(scope, name, derived)
+        self.scope = scope = journal.enter(self.kind, name or derived)
+        self.location = location = scope.derived(derived) if name is None else journal.explicit(scope, name)
         self._register(journal, scope, location)
 
     def _register(self, journal: Journal, scope: Scope, key: str) -> None:
@@ -89,9 +100,22 @@ class Operation(Coroutine[Any, Any, Any]):
         """Entries about it that are no results: failed attempts, open remote attempts."""
         return () if self.record is None else self.record.facts
 
+    def note(self, entry: Entry) -> None:
+        """Adds a fact that has just been recorded: a failed attempt, an open remote attempt."""
+        if self.record is None:
+            self.record = Record()
+        self.record.facts.append(entry)
+
     def decode(self, entry: Entry) -> Any:
         """The value that the entry holds for user code; raises what it holds as an error."""
         raise NotImplementedError
+
+    def read(self, text: str | None, declared: Any) -> Any:
+        """A recorded value; raises UndecodableHistory where it does not fit the type that the code declares now."""
+        try:
+            return codec.decode(text, declared)
+        except ValueError as problem:
+            raise UndecodableHistory(self.location, codec.type_name(declared), str(problem)) from problem
 
     def before_waiting(self) -> None:
         """Called when it is awaited and has no result in the history."""
@@ -99,8 +123,7 @@ class Operation(Coroutine[Any, Any, Any]):
     def resolve(self, entry: Entry) -> bool:
         """Hands the recorded result to the code that waits; False when nobody does."""
         future = self.future
-        assert future is not None
-        if future.done():
+        if not isinstance(future, asyncio.Future) or future.done():
             return False
         try:
             future.set_result(self.decode(entry))
@@ -119,19 +142,29 @@ class Operation(Coroutine[Any, Any, Any]):
         if self.future is not None:
             raise RuntimeError(f'the operation "{self.location}" is awaited twice; keep its value instead')
         del self.scope.unawaited[self.location + self.mark]
-        self.future = future = asyncio.Future[Any](loop=loop)
         record = self.record
-        if record is None or record.entry is None:
+        if record is None or (entry := record.entry) is None:
+            self.future = asyncio.Future[Any](loop=loop)
             self.context = contextvars.copy_context()
             self.before_waiting()
             journal.park(self)
         elif journal.order[journal.position] is record and not loop.ready and not loop.cancelled_something:
             # It is next in order and nothing else can run: the loop would be idle, so it need not be gone through.
             journal.position += 1
-            loop.pass_time(record.entry.at)
+            loop.pass_time(entry.at)
             loop.burst = 0
-            self.resolve(record.entry)
-        return future.__await__()
+            return self._at_once(entry)
+        else:
+            self.future = asyncio.Future[Any](loop=loop)
+        return self.future.__await__()
+
+    def _at_once(self, entry: Entry) -> Generator[Any, Any, Any]:
+        self.future = DELIVERED
+        try:
+            return _returned(self.decode(entry))
+        except Misuse as misuse:
+            self.journal.loop.fail(misuse)
+            return asyncio.Future[Any](loop=self.journal.loop).__await__()
 
     # What asyncio needs to run it as a task
 
@@ -155,8 +188,7 @@ class Operation(Coroutine[Any, Any, Any]):
     def _drop(self) -> None:
         """Its task was cancelled before it began: called and given up, not forgotten."""
         if self.future is None:
-            self.future = asyncio.Future[Any](loop=self.journal.loop)
-            self.future.cancel()
+            self.future = DELIVERED
             self.scope.unawaited.pop(self.key, None)
 
     def __repr__(self) -> str:
@@ -181,15 +213,15 @@ class WaitOperation(Operation):
         """The deadline that the code asks for now."""
         raise NotImplementedError
 
-    def claim(self, messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:  # noqa: ARG002, PLR6301
+    def claim(self, messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:  # noqa: ARG002
         """Those of the available messages, given in order of arrival, that it would consume; none: it is not ready."""
         return ()
 
-    def on_messages(self, messages: Sequence[StoredMessage]) -> str | None:  # noqa: ARG002, PLR6301
+    def on_messages(self, messages: Sequence[StoredMessage]) -> str | None:  # noqa: ARG002
         """The value text of an entry that consumes these messages."""
         return None
 
-    def on_deadline(self) -> tuple[str | None, ErrorInfo | None]:  # noqa: PLR6301
+    def on_deadline(self) -> tuple[str | None, ErrorInfo | None]:
         """Value text and error of the entry when the deadline comes first."""
         return None, None
 
@@ -208,17 +240,61 @@ class KnownOperation(Operation):
     """Whether the code has gone on with the value already: record it before anything else, also after the end."""
 
 
-def qualified_name(fn: Any) -> str | None:
-    """The name under which entries know a function: looks through partials, and at the class of a callable object."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    name = getattr(fn, "__qualname__", None)
-    return name if name is not None else type(fn).__qualname__
+class Block(Coroutine[Any, Any, Any]):
+    """A coroutine around other operations; it claims its name when it is called, and must be awaited like any other."""
+
+    __slots__ = ("_coro", "_kind", "_location", "_scope")
+
+    def __init__(
+        self, host: Host, kind: str, name: str, start: Callable[[Journal, Scope, str], Coroutine[Any, Any, Any]]
+    ) -> None:
+        journal = host.journal
+        self._kind = kind
+        self._location = ""
+        self._scope = scope = journal.enter(kind, name)
+        location = journal.explicit(scope, name)
+        self._coro = start(journal, scope, location)
+        self._location = location
+        scope.unawaited[location] = kind
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._begun().__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._begun().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._begun().throw(*error)
+
+    def close(self) -> None:
+        self._begun().close()
+
+    def __del__(self) -> None:
+        if self._location and self._location in self._scope.unawaited:
+            self._coro.close()  # the error names it better than a "never awaited" warning
+
+    @property
+    def cr_frame(self) -> Any:
+        """As of the coroutine itself, for whoever looks whether it has begun."""
+        return getattr(self._coro, "cr_frame", None)
+
+    @property
+    def cr_await(self) -> Any:
+        """As of the coroutine itself."""
+        return getattr(self._coro, "cr_await", None)
+
+    def _begun(self) -> Coroutine[Any, Any, Any]:
+        self._scope.unawaited.pop(self._location, None)
+        return self._coro
+
+    def __repr__(self) -> str:
+        return f'<{self._kind} "{self._location}">'
 
 
-def plain_name(fn: Any) -> str:
-    """The name that an operation takes from its function."""
-    return (qualified_name(fn) or "").rpartition(".")[2]
+def _returned(value: Any) -> Generator[Any, Any, Any]:
+    """An awaitable's iterator that ends with the value and never yields."""
+    return value
+    yield
 
 
 def until(deadline: float | None) -> str:

@@ -18,8 +18,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from durable import codec, failures
+from durable.ops.functions import known_function
+from durable.ops.operation import Host, Operation
 from durable.options import MISSING, Step
-from durable.ops.operation import Host, Operation, plain_name, qualified_name
 from durable.values import Failed, Ok
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class StepOperation(Operation):
     """`await ctx.step(charge, order)`."""
 
-    __slots__ = ("_args", "_function", "_kwargs", "policy", "run_id")
+    __slots__ = ("_args", "_function", "_known", "_kwargs", "policy", "run_id")
     kind = "step"
 
     def __init__(
@@ -48,7 +49,8 @@ class StepOperation(Operation):
         self._args = args
         self._kwargs = kwargs
         self.run_id = host.run_id
-        super().__init__(host, name or policy.name, plain_name(fn), qualified_name(fn))
+        self._known = known = known_function(fn)
+        super().__init__(host, name or policy.name, known.name, known.qualified_name)
 
     @property
     def name(self) -> str:
@@ -68,7 +70,9 @@ class StepOperation(Operation):
     @property
     def attempts(self) -> tuple[Entry, ...]:
         """The recorded attempts, in their order."""
-        return tuple(sorted((fact for fact in self.facts if fact.mark.startswith("@")), key=lambda fact: int(fact.mark[1:])))
+        return tuple(
+            sorted((fact for fact in self.facts if fact.mark.startswith("@")), key=lambda fact: int(fact.mark[1:]))
+        )
 
     @property
     def idempotency_key(self) -> str:
@@ -78,7 +82,7 @@ class StepOperation(Operation):
     @property
     def result_type(self) -> Any:
         """The declared type of the result."""
-        return codec.return_type(self._function) if self.policy.result is MISSING else self.policy.result
+        return self._known.result_type if self.policy.result is MISSING else self.policy.result
 
     def encode(self, value: Any) -> str:
         """The value as JSON text; raises NotStorable when it would not come back as it is."""
@@ -87,7 +91,7 @@ class StepOperation(Operation):
     def decode(self, entry: Entry) -> Any:
         if entry.error is not None:
             raise failures.step_failed(self.name, entry.attempts, entry.error, entry.failure or "exhausted")
-        return None if entry.value is None else codec.decode(entry.value, self.result_type)
+        return self.read(entry.value, self.result_type)
 
 
 class TryStepOperation(StepOperation):

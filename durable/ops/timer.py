@@ -73,6 +73,7 @@ class TimerOperation(WaitOperation):
         if self._callback is not None:
             self._callback = None
             self.journal.loop.cancelled_something = True
+            self.journal.parked.pop(self.location, None)
 
     def cancelled(self) -> bool:
         """Whether it was cancelled or has fired."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
+
+    from durable.ops.step import StepOperation
 
 R = TypeVar("R")
 
@@ -42,6 +45,12 @@ class Mock(Generic[R]):
         """The next call in the script runs `fn` with the step's arguments."""
         self._answers.append(fn)
         return self
+
+    def fresh(self) -> Mock[R]:
+        """Another one with the same script, at its beginning."""
+        copy = Mock[R](self.name)
+        copy._answers = self._answers  # noqa: SLF001 - of its own class
+        return copy
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.calls.append((args, kwargs))
@@ -87,9 +96,16 @@ class Mocks:
         self._by_function.insert(0, (target, mock))
         return mock
 
+    def fresh(self) -> Mocks:
+        """The same stand-ins, none of them called yet."""
+        copy = Mocks()
+        copy._by_name = {name: mock.fresh() for name, mock in self._by_name.items()}  # noqa: SLF001 - of its own class
+        copy._by_function = [(function, mock.fresh()) for function, mock in self._by_function]  # noqa: SLF001
+        return copy
+
     def find(self, operation: StepOperation) -> Mock[Any] | None:
         """The stand-in of a step, if there is one."""
-        function = _unwrapped(operation.call_target)
+        function = _unwrapped(operation.call)
         for target, mock in self._by_function:
             if _unwrapped(target) == function:
                 return mock

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from durable.ports import Ids
 
 
+class Pending(Protocol):
+    """A message in a queue."""
+
+    @property
+    def body(self) -> str:
+        """The envelope's text."""
+        ...
+
+
 class Source(Protocol):
     """A queue as an event source mapping sees it."""
 
@@ -30,6 +39,11 @@ class Source(Protocol):
 
     def change_visibility(self, receipt: str, seconds: float, /) -> bool:
         """Hides the message of a delivery for so many seconds from now."""
+        ...
+
+    @property
+    def pending(self) -> Sequence[Pending]:
+        """Everything that is not acknowledged yet."""
         ...
 
     def next_visible_at(self) -> float | None:
@@ -67,6 +81,13 @@ class Services:
     def ports(self) -> Ports:
         """The engine's view."""
         return Ports(store=self.store, runs=self.runs, timers=self.timers, clock=self.clock, new_id=self.new_id)
+
+    @property
+    def memory(self) -> MemoryStore:
+        """The store with all that is in it to be seen; TypeError where a test has brought another one."""
+        if not isinstance(self.store, MemoryStore):
+            raise TypeError("this needs the store in memory, and the environment was given another one")
+        return self.store
 
 
 class SeededIds:

@@ -10,6 +10,7 @@ from durable.engine.steps import Finished
 from durable.testing.faults import InvocationKilled
 
 if TYPE_CHECKING:
+    from collections import Counter
     from typing import NoReturn
 
     from durable.adapters.memory import VirtualClock
@@ -27,20 +28,23 @@ class TestSteps:
 
     __test__ = False
 
-    def __init__(self, inner: StepRunner, mocks: Mocks, clock: VirtualClock) -> None:
+    def __init__(self, inner: StepRunner, mocks: Mocks, clock: VirtualClock, executions: Counter[tuple[str, str]]) -> None:
         self._inner = inner
         self._mocks = mocks
         self._clock = clock
+        self._executions = executions
         self._replaced: dict[int, tuple[Job, Job]] = {}
 
     def start(self, job: Job) -> None:
         """Begins the body, or its stand-in."""
+        if not job.verifies:
+            self._executions[job.operation.run_id, job.operation.location] += 1
         mock = None if job.verifies else self._mocks.find(job.operation)
         if mock is None:
             self._inner.start(job)
             return
-        operation = job.operation
-        stand_in = replace(job, call=partial(mock, *operation.args, **operation.kwargs))
+        args, kwargs = job.operation.arguments
+        stand_in = replace(job, call=partial(mock, *args, **kwargs))
         self._replaced[id(stand_in)] = (stand_in, job)
         self._inner.start(stand_in)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from durable.engine.maintenance import Maintenance
 from durable.engine.orchestrator import Delivery
+from durable.model.envelope import Deliver, from_body
 from durable.testing.containers import Container
 from durable.testing.faults import Faults, InvocationKilled
 from durable.testing.steps import TestSteps
@@ -42,6 +44,11 @@ class World:
         self.deployments = 1
         self.repairs = 0
         """Runs that maintenance had to wake; a healthy world has none."""
+        self.executions: Counter[tuple[str, str]] = Counter()
+        """How often the body at a location of a run was begun, stand-ins included."""
+        self.lose_wakes_of_killed = False
+        """Whether what woke a killed invocation is lost with it; messages never are."""
+        self.after_delivery: Callable[[], None] = _nothing
         self._options = options
         self._new_runner = new_runner
         self._warm: list[Container] = []
@@ -80,6 +87,7 @@ class World:
             received = source.receive(1 if fault else 10)
             if received:
                 self._hand_over(source, received, fault)
+                self.after_delivery()
                 return True
         return False
 
@@ -132,10 +140,11 @@ class World:
                 self._answer(source, received, self._invoke(received))
 
     def _answer(self, source: Source, received: Sequence[Received], failed: Sequence[str] | None) -> None:
-        if failed is None:
-            return
         for delivery in received:
-            if delivery.receipt in failed:
+            if failed is None:
+                if self.lose_wakes_of_killed and not isinstance(from_body(delivery.body), Deliver):
+                    source.acknowledge(delivery.receipt)
+            elif delivery.receipt in failed:
                 source.change_visibility(delivery.receipt, RETRY_SECONDS)
             else:
                 source.acknowledge(delivery.receipt)
@@ -160,7 +169,7 @@ class World:
             self.services.ports,
             code_version=self.code_version,
             options=self._options,
-            steps=lambda: TestSteps(self._new_runner(), self.mocks, self.services.clock),
+            steps=lambda: TestSteps(self._new_runner(), self.mocks, self.services.clock, self.executions),
             perform=self.faults.perform,
         )
 
@@ -185,3 +194,7 @@ class World:
 
 def _minute_after(moment: float) -> float:
     return (math.floor(moment / MAINTENANCE_SECONDS) + 1) * MAINTENANCE_SECONDS
+
+
+def _nothing() -> None:
+    pass

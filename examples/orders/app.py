@@ -68,9 +68,7 @@ async def fulfil(ctx: Context, order: Order) -> Receipt:
     if not approval.approved:
         return await refunded(ctx, order, payment)
     parcel = await ctx.step(OUTSIDE, ship, order)
-    return Receipt(
-        order_id=order.order_id, outcome="shipped", payment=payment, parcel=parcel, approved_by=approval.by
-    )
+    return Receipt(order_id=order.order_id, outcome="shipped", payment=payment, parcel=parcel, approved_by=approval.by)
 
 
 async def refunded(ctx: Context, order: Order, payment: Payment) -> Receipt:

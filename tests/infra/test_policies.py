@@ -100,6 +100,16 @@ def test_only_the_orchestrator_takes_messages_from_queues(template: Template, ro
     assert {action for action in actions if action.startswith("sqs:")} == {"sqs:SendMessage"}
 
 
+def test_maintenance_changes_no_run_itself(template: Template) -> None:
+    actions = {
+        action
+        for owner, statement in statements(template)
+        if owner == "MaintenanceRole"
+        for action in listed(statement["Action"])
+    }
+    assert {action for action in actions if action.startswith("dynamodb:")} == {"dynamodb:GetItem", "dynamodb:Query"}
+
+
 def statements(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every statement of every policy, with the role or policy that holds it."""
     for name, role in template.of_type(ROLE).items():

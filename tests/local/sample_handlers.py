@@ -1,7 +1,11 @@
 """Handlers that the tests of the local stack invoke in child processes."""
 
+import json
 import os
 import time
+from typing import Any
+
+import botocore.session
 
 
 def echo(event, context):
@@ -37,3 +41,22 @@ def refuse_odd(event, context):
 
 def nonsense(event, context):
     return {"batchItemFailures": [{"itemIdentifier": "never seen"}]}
+
+
+def api(event, context):
+    """Healthy unless the app is called bad; echoes everything else."""
+    if event["rawPath"] == "/health":
+        healthy = os.environ["APP"] != "bad:app"  # noqa: TID251 - as handlers do
+        return {"statusCode": 200 if healthy else 503, "body": json.dumps({"detail": "the app is bad"})}
+    if event["rawPath"] == "/die":
+        os._exit(1)
+    body = {"path": event["rawPath"], "body": event.get("body"), "method": event["requestContext"]["http"]["method"]}
+    return {"statusCode": 201, "headers": {"location": "/here"}, "body": json.dumps(body)}
+
+
+def pass_on(event, context):
+    """Sends each body to the queue of what has been seen."""
+    sqs: Any = botocore.session.get_session().create_client("sqs")
+    for record in event["Records"]:
+        sqs.send_message(QueueUrl=os.environ["SEEN_URL"], MessageBody=record["body"])  # noqa: TID251 - as handlers do
+    return {"batchItemFailures": []}

@@ -51,7 +51,9 @@ def test_a_request_without_a_body_or_query_has_no_such_keys():
 
 
 def test_a_json_body_is_text_and_another_is_encoded():
-    text = http_event(request(headers=[("content-type", "application/json; charset=utf-8")], body='{"ü":1}'.encode()), 0.0)
+    text = http_event(
+        request(headers=[("content-type", "application/json; charset=utf-8")], body='{"ü":1}'.encode()), 0.0
+    )
     assert (text["body"], text["isBase64Encoded"]) == ('{"ü":1}', False)
     form = http_event(request(headers=[("content-type", "application/x-www-form-urlencoded")], body=b"{}"), 0.0)
     assert (form["body"], form["isBase64Encoded"]) == ("e30=", True)

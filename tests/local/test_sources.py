@@ -29,7 +29,7 @@ class FakeFunction:
     name: str = "Orchestrator"
     events: list[Any] = field(default_factory=list)
 
-    def invoke(self, event: Any) -> Outcome:
+    def invoke(self, event: Any) -> Any:
         self.events.append(event)
         return self.answer(event) if callable(self.answer) else self.answer
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass, field, replace
+from bisect import bisect_left, bisect_right
+from dataclasses import replace
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal
 
 from durable.adapters.dynamodb import keys as layout
+from durable.adapters.memory.partition import Partition
 from durable.adapters.sizes import check_entry, check_idempotency_key, check_message, check_payload
 from durable.errors import Fenced
 from durable.model.entry import Entry
@@ -39,32 +40,13 @@ NEAR_SECONDS: Final = 3600.0
 """A due time further off than this gives way to the lease's end when a turn begins."""
 
 
-@dataclass(slots=True)
-class _Partition:
-    """What is stored under one run id, by sort key."""
-
-    run: Run | None = None
-    items: dict[str, Entry | StoredMessage | str] = field(default_factory=dict[str, Entry | StoredMessage | str])
-    keys: list[str] = field(default_factory=list[str])
-
-    def put(self, sk: str, item: Entry | StoredMessage | str) -> None:
-        if sk not in self.items:
-            insort(self.keys, sk)
-        self.items[sk] = item
-
-    def delete(self, sk: str) -> None:
-        if sk in self.items:
-            del self.items[sk]
-            del self.keys[bisect_left(self.keys, sk)]
-
-
 class MemoryStore:
     """Implements `Store`; `page_size` is how many items one page of a history holds."""
 
     def __init__(self, *, page_size: int = 1000) -> None:
         self._page_size = page_size
         self._lock = Lock()
-        self._partitions: dict[str, _Partition] = {}
+        self._partitions: dict[str, Partition] = {}
         self._keys: dict[str, str] = {}
 
     def create(
@@ -128,6 +110,7 @@ class MemoryStore:
                         lease_owner=owner,
                         lease_until=lease_until,
                         due_at=run.due_at if near else lease_until,
+                        started_at=now if run.started_at is None else run.started_at,
                     )
                 )
             )
@@ -200,6 +183,7 @@ class MemoryStore:
                     partition.delete(sk)
 
     def settle(self, run_id: str, *, epoch: int, wakes: int | None, settlement: Settlement) -> Settled | WakesMoved:
+        check_payload("the output", settlement.output)
         with self._lock:
             run = self._owned(run_id, epoch)
             if run.lease_owner is None:
@@ -292,8 +276,8 @@ class MemoryStore:
         with self._lock:
             self._partitions.pop(run_id, None)
 
-    def _partition(self, run_id: str) -> _Partition:
-        return self._partitions.setdefault(run_id, _Partition())
+    def _partition(self, run_id: str) -> Partition:
+        return self._partitions.setdefault(run_id, Partition())
 
     def _owned(self, run_id: str, epoch: int) -> Run:
         run = self._partition(run_id).run

@@ -52,10 +52,10 @@ class MemoryTimers(MemoryQueue):
     def arm(self, run_id: str, due_at: float) -> None:
         timer = TimerFired(run_id=run_id, due_at=due_at, id=self._ids())
         delay = due_at - self._clock.now()
-        if delay <= self._threshold:
-            self.send(timer, delay=max(0.0, delay))
+        fires_at = due_at - SCHEDULE_LEAD
+        if delay <= self._threshold or fires_at <= self._clock.now():
+            self.send(timer, delay=min(max(0.0, delay), SQS_DELAY_SECONDS))
             return
-        fires_at = max(due_at - SCHEDULE_LEAD, self._clock.now())
         schedule = Schedule(run_id=run_id, due_at=due_at, fires_at=fires_at, body=to_body(timer))
         with self._lock:
             self._schedules.setdefault((run_id, due_at), schedule)

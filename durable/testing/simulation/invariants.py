@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from durable.model.run import Run
 
 
+WRITES = frozenset({"store.put_entry", "store.delete_entries", "store.record_fences", "store.settle"})
+
+
 class Violation(AssertionError):
     """An invariant does not hold; the message begins with its number."""
 
@@ -22,7 +25,7 @@ class Watch:
     def __init__(self, store: MemoryStore, run_id: str) -> None:
         self._store = store
         self._run_id = run_id
-        self._settled: dict[str, Entry] = {}
+        self._bound: dict[str, Entry] = {}
         self._end: Run | None = None
 
     @property
@@ -31,6 +34,10 @@ class Watch:
         run = self._store.get(self._run_id)
         assert run is not None
         return run
+
+    def __str__(self) -> str:
+        run = self.run
+        return f"{run.status}, due at {run.due_at}, epoch {run.epoch - run.born}, waits for {run.waiting_for}: {run.reason}"
 
     def history(self) -> dict[str, Entry]:
         """The entries that count, by key."""
@@ -41,30 +48,28 @@ class Watch:
         consumed = {message.id for entry in self.history().values() for message in entry.messages}
         return [message.channel for message in self._store.mailbox(self._run_id) if message.id not in consumed]
 
-    def before_put(self, entry: Entry) -> None:
-        """I1, I4: what a released epoch has recorded stays; so does what its fence has let through."""
-        old = self.history().get(entry.key)
-        if old is None or old.epoch == entry.epoch:
-            return
-        run = self.run
-        if old.epoch <= run.clean_epoch or old.epoch in run.fences:
-            raise Violation(f"I4: {entry.key} of epoch {old.epoch} counts, and epoch {entry.epoch} overwrote it")
-
     def after_call(self, name: str) -> None:
         """Checks whatever a call may have broken."""
         if self._end is not None:
             self._check_end()
-        if name in {"store.settle", "store.release", "store.terminate"}:
+        if name in WRITES:
+            self._check_bound()
+        if name in {"store.settle", "store.release"}:
             self._check_settled()
 
-    def _check_settled(self) -> None:
+    def _check_bound(self) -> None:
+        """I1, I4: what a released epoch has recorded stays as it is; so does what a fence has let through."""
         run, history = self.run, self.history()
-        for key, entry in self._settled.items():
+        for key, entry in self._bound.items():
             if history.get(key) != entry:
-                raise Violation(f"I4: {key} was {entry.value} when a turn was settled and is {history.get(key)} now")
-        if run.clean_epoch == run.epoch:
-            self._settled = history
-        consumed = [message.id for entry in history.values() for message in entry.messages]
+                raise Violation(f"I4: {key} counted with {entry.value} of epoch {entry.epoch} and is {history.get(key)} now")
+        self._bound = {
+            key: entry for key, entry in history.items() if entry.epoch <= run.clean_epoch or entry.epoch in run.fences
+        }
+
+    def _check_settled(self) -> None:
+        run = self.run
+        consumed = [message.id for entry in self.history().values() for message in entry.messages]
         if len(consumed) != len(set(consumed)):
             raise Violation(f"I3: a message was consumed twice: {sorted(consumed)}")
         if run.ended:
@@ -74,4 +79,4 @@ class Watch:
 
     def _check_end(self) -> None:
         if self.run != self._end:
-            raise Violation(f"I6: the run had ended and changed: {self._end} is now {self.run}")
+            raise Violation(f"I6: the run had ended and has changed: {self}")

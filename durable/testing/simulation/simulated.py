@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from random import Random  # noqa: TID251 - the seed is the whole input
 from typing import TYPE_CHECKING, Any, Final
 
 from durable.adapters.memory import MemoryRunQueue, MemoryStore, MemoryTimers, VirtualClock
-from durable.client import Client
 from durable.engine.maintenance import Maintenance
 from durable.engine.options import EngineOptions
 from durable.engine.orchestrator import Delivery, Orchestrator
 from durable.engine.steps import InlineStepRunner
 from durable.errors import StoreUnavailable
-from durable.model.envelope import Deliver, Wake, to_body
-from durable.ports import Ports
+from durable.model.envelope import Deliver, Start, Wake, from_body, to_body
+from durable.model.run import Run, first_epoch
+from durable.ports import Page, Ports
 from durable.testing.interception import intercepted
 from durable.testing.services import SeededIds
 from durable.testing.simulation import workload
 from durable.testing.simulation.invariants import Violation, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from durable.adapters.memory import Received
     from durable.model.entry import Entry
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 RUN_ID: Final = "run"
 INVOCATION_SECONDS: Final = 20.0
 MAX_EVENTS: Final = 6_000
+MAX_ACTIVE: Final = 4
+"""Invocations at once: what the event source's concurrency is for."""
 MAX_MESSAGES: Final = 12
 EXECUTIONS: Final = 7
 """Of step bodies in a healthy run of the workload; one of its steps fails once."""
@@ -44,19 +47,24 @@ class Weather:
     faults: int
     """Kills, freezes, lost timers and refused calls, all together."""
     visibility: float
+    """Shorter than an invocation in half of the seeds, so that one run's deliveries overlap."""
     page_size: int
     short_wait: float
     messages: int
+    pace: float
+    """How much time passes at an event, at most."""
 
 
 def weather_of(random: Random) -> Weather:
     """A third of the seeds is fine: there, maintenance must not be needed."""
+    fine = random.random() < 0.3
     return Weather(
-        faults=0 if random.random() < 0.3 else random.randint(1, 8),
-        visibility=random.choice([5.0, 25.0, 25.0]),
-        page_size=random.choice([2, 3, 1000]),
+        faults=0 if fine else random.randint(1, 8),
+        visibility=random.choice([5.0, 25.0]),
+        page_size=random.choice([1, 2, 3, 1000]),
         short_wait=random.choice([0.0, 1.0]),
-        messages=random.randint(2, 5),
+        messages=random.randint(2, 6),
+        pace=1.0 if fine else random.choice([1.0, 3.0]),
     )
 
 
@@ -70,6 +78,8 @@ class Activity:
     source: MemoryRunQueue | MemoryTimers | None
     received: Sequence[Received]
     resumes_at: float = 0.0
+    waits_for_load: bool = False
+    """Frozen until somebody else is between two pages of the history: the worst moment to write."""
 
 
 @dataclass(slots=True)
@@ -95,6 +105,19 @@ class SimulatedClock(VirtualClock):
         self.on_sleep(max(0.0, seconds))
 
 
+class FailedTurns(logging.Handler):
+    """Keeps what the engine logs as an error: turns that failed for no fault of the weather."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[BaseException] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, StoreUnavailable):
+            self.found.append(error or Violation(record.getMessage()))
+
+
 class Simulation:
     """Runs one seed to its end and checks the invariants on the way."""
 
@@ -118,6 +141,7 @@ class Simulation:
         self.intercepted = intercepted(self.ports, self._port_call)
         self.watch = Watch(self.store, RUN_ID)
         self._maintenance = Maintenance(self.intercepted, code_version="1")
+        self._failed = FailedTurns()
         self._idle: list[Orchestrator] = []
         self._active: list[Activity] = []
         self._running: Activity | None = None
@@ -125,14 +149,24 @@ class Simulation:
         self._next_sweep = self.start + 60
         self._quiet_since = self.start
         self._sent: list[str] = []
-        self._send_at = sorted(self.start + self.random.uniform(0, 60) for _ in range(self.weather.messages))
+        self._send_at = sorted(self._moments_of_messages())
+
+    def _moments_of_messages(self) -> Iterator[float]:
+        """Some come in bursts."""
+        moment = self.start
+        for _ in range(self.weather.messages):
+            moment += self.random.choice([0.0, self.random.uniform(0, 2), self.random.uniform(0, 30)])
+            yield moment
 
     # The seed from start to end
 
     def run(self) -> Outcome:
         """Raises `Violation` where an invariant does not hold."""
         workload.effects.forget()
-        Client(workload.app, self.ports).start(workload.chain, id=RUN_ID)
+        log = logging.getLogger("durable")
+        log.addHandler(self._failed)
+        propagate, log.propagate = log.propagate, False
+        self._start_run()
         try:
             while self._active or not self.watch.run.ended:
                 self.outcome.events += 1
@@ -141,23 +175,41 @@ class Simulation:
                 self._happen()
             self._check_end()
         finally:
+            log.removeHandler(self._failed)
+            log.propagate = propagate
             for activity in self._active:
                 activity.actor.kill()
         return self.outcome
 
+    def _start_run(self) -> None:
+        """What a client does; if its invocation died between the two, maintenance would find the run."""
+        epoch = first_epoch(self.start)
+        workflow = workload.chain
+        run = Run(
+            id=RUN_ID, workflow=workflow.name, version=workflow.version, status="pending", created_at=self.start,
+            epoch=epoch, born=epoch, clean_epoch=epoch, writer="client", due_at=self.start + 30,
+        )  # fmt: skip
+        self.store.create(run)
+        if not self._goes_wrong(0.1):
+            self.runs.send(Start(run_id=RUN_ID, id="start"))
+
     def _happen(self) -> None:
         """One event."""
         if self.random.random() < 0.3:
-            self.clock.advance(self.random.random())
+            self.clock.advance(self.random.uniform(0, self.weather.pace))
         self._send_due_messages()
         self.timers.fire_schedules()
         self._start_invocations()
         self._start_maintenance()
         ready = [one for one in self._active if one.resumes_at <= self.clock.now()]
         if ready:
-            self._go_on(self.random.choice(ready))
+            self._go_on(self._choose(ready))
         else:
             self._pass_time()
+
+    def _choose(self, ready: Sequence[Activity]) -> Activity:
+        zombies = [one for one in ready if one.waits_for_load]
+        return self.random.choice(zombies if zombies and self.random.random() < 0.7 else ready)
 
     def _pass_time(self) -> None:
         """Nothing runs now: on to the next moment at which something can."""
@@ -166,7 +218,7 @@ class Simulation:
         if not self._active and not self._send_at and not due:
             self._everything_is_quiet()
         if self.clock.now() > self._quiet_since + PATIENCE:
-            raise Violation(f"I2: nothing has woken the run for {PATIENCE:g} s: {self.watch.run}")
+            raise Violation(f"I2: nothing has woken the run for {PATIENCE:g} s: {self.watch}")
         if self.weather.faults:
             due.append(self._next_sweep)
         self.clock.advance_to(min([*due, *(one.resumes_at for one in self._active), *self._send_at]))
@@ -183,10 +235,13 @@ class Simulation:
             self._note(f"send {message.id}")
             for _ in range(2 if self.random.random() < 0.2 else 1):
                 self.runs.enqueue(to_body(message), group=RUN_ID)
+            if self.random.random() < 0.3:  # a wake too many does no harm, and makes invocations meet
+                wake = Wake(run_id=RUN_ID, id=self.ids(), reason="simulated")
+                self.timers.send(wake, delay=self.random.choice([0, 1, 2]))
 
     def _start_invocations(self) -> None:
         for source in (self.runs, self.timers):
-            if self.random.random() < 0.4:
+            if len(self._active) < MAX_ACTIVE and self.random.random() < 0.4:
                 self._receive(source)
 
     def _receive(self, source: MemoryRunQueue | MemoryTimers) -> None:
@@ -231,13 +286,14 @@ class Simulation:
     # What happens to an activity
 
     def _go_on(self, activity: Activity) -> None:
-        if self._goes_wrong(0.02):
+        if self._goes_wrong(0.04):
             self.outcome.kills += 1
             self._note(f"actor {activity.number}: killed before {activity.actor.before}")
             activity.actor.kill()
-        elif self._goes_wrong(0.05):
+        elif self._goes_wrong(0.08):
             self.outcome.freezes += 1
-            activity.resumes_at = self.clock.now() + self.random.randint(5, 60)
+            activity.waits_for_load = self.random.random() < 0.5
+            activity.resumes_at = self.clock.now() + self.random.randint(30 if activity.waits_for_load else 5, 60)
             self._note(f"actor {activity.number}: frozen before {activity.actor.before}")
             return
         else:
@@ -245,6 +301,8 @@ class Simulation:
             activity.actor.resume()
         if activity.actor.finished:
             self._leave(activity)
+        if self._failed.found:
+            raise self._failed.found[0]
 
     def _leave(self, activity: Activity) -> None:
         self._active.remove(activity)
@@ -253,7 +311,10 @@ class Simulation:
             if isinstance(actor.error, StoreUnavailable):  # only maintenance lets it out; it comes again in a minute
                 return
             raise actor.error
-        if actor.killed or activity.source is None or activity.container is None:
+        if activity.source is None or activity.container is None:
+            return
+        if actor.killed or self._goes_wrong(0.02):
+            self._lose_wakes(activity.source, activity.received)
             return
         self._note(f"actor {activity.number}: answers {actor.answer}")
         self._idle.append(activity.container)
@@ -262,6 +323,15 @@ class Simulation:
                 activity.source.change_visibility(one.receipt, 1.0)
             else:
                 activity.source.acknowledge(one.receipt)
+
+    def _lose_wakes(self, source: MemoryRunQueue | MemoryTimers, received: Sequence[Received]) -> None:
+        """An invocation died: the queue delivers again, or gives up what was a mere wake; messages are never lost."""
+        if not self._goes_wrong(0.3):
+            return
+        self._note("its wakes are lost")
+        for one in received:
+            if not isinstance(from_body(one.body), Deliver):
+                source.acknowledge(one.receipt)
 
     def _port_call(self, name: str, perform: Callable[[], Any]) -> Any:
         activity = self._running
@@ -275,9 +345,16 @@ class Simulation:
         answer = perform()
         self._note(f"actor {activity.number}: {name} -> {answer}")
         self.watch.after_call(name)
+        if isinstance(answer, Page) and answer.cursor is not None:
+            self._wake_zombies()
         if refused:
             raise StoreUnavailable(name)
         return answer
+
+    def _wake_zombies(self) -> None:
+        for activity in self._active:
+            if activity.waits_for_load and activity is not self._running:
+                activity.resumes_at = self.clock.now()
 
     def _sleep(self, seconds: float) -> None:
         activity = self._running
@@ -300,15 +377,14 @@ class Simulation:
     def _everything_is_quiet(self) -> None:
         """No queue, timer or invocation is left, so whatever the run waits for must come from outside."""
         run = self.watch.run
-        if not self.weather.faults:
-            if run.due_at is not None:
-                raise Violation(f"I2: the run is due at {run.due_at - self.start:g}, and no timer is set")
-            if unread := [channel for channel in self.watch.unread() if channel in run.waiting_for]:
-                raise Violation(f"I2: the run sleeps and does not read {unread}")
+        if run.due_at is None and (unread := [c for c in self.watch.unread() if c in run.waiting_for]):
+            raise Violation(f"I2: the run sleeps and does not read {unread}")
+        if not self.weather.faults and run.due_at is not None:
+            raise Violation(f"I2: the run is due at {run.due_at - self.start:g}, and no timer is set")
         if run.waiting_for and len(self._sent) < MAX_MESSAGES:
             self._send_at.append(self.clock.now())
         elif not self.weather.faults:
-            raise Violation(f"I5: nothing can wake the run: {run}")
+            raise Violation(f"I5: nothing can wake the run: {self.watch}")
 
     def _check_end(self) -> None:
         run, history = self.watch.run, self.watch.history()

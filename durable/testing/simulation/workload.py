@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TypedDict
+from dataclasses import dataclass
 
 from durable.app import App
 from durable.channels import Signal
@@ -15,7 +15,8 @@ from durable.step_context import step_context
 GO = Signal("go", int)
 
 
-class Made(TypedDict):
+@dataclass(frozen=True, slots=True)
+class Made:
     """A step's result: a number that no other execution has, and the numbers of all results before it."""
 
     number: int
@@ -50,7 +51,7 @@ class Flaky(Exception):
 
 def make(basis: list[int]) -> Made:
     """The body of most steps."""
-    return {"number": effects.happen(step_context().location), "basis": basis}
+    return Made(effects.happen(step_context().location), basis)
 
 
 def make_at_second_attempt(basis: list[int]) -> Made:
@@ -70,12 +71,18 @@ class Chain:
     def add(self, *results: Made) -> None:
         """Takes results that were asked for at the same time."""
         for made in results:
-            if made["basis"] != self.numbers:
+            if made.basis != self.numbers:
                 raise AssertionError(f"a result was based on {made['basis']}, the history says {self.numbers}")
-        self.numbers += [made["number"] for made in results]
+        self.numbers += [made.number for made in results]
 
 
-RETRIED = Step("flaky", retries=2, backoff=Backoff(2.0))
+RETRIED = Step("flaky", timeout=5, retries=50, backoff=Backoff(2.0, factor=1))
+"""Many retries: an attempt whose invocation dies counts."""
+
+
+def quick(name: str) -> Step:
+    """A step that fits into the short invocations of the simulation."""
+    return Step(name, timeout=5, retries=50)
 
 
 @app.workflow
@@ -91,18 +98,18 @@ async def chain(ctx: Context) -> list[int]:
         message = await ctx.mailbox.next(GO, timeout=timeout, default=None)
         heard.append(0 if message is None else message.body)
 
-    so_far.add(await ctx.step("first", make, [*so_far.numbers]))
+    so_far.add(await ctx.step(quick("first"), make, [*so_far.numbers]))
     await hear(15)
-    so_far.add(await ctx.step("second", make, [*so_far.numbers]))
+    so_far.add(await ctx.step(quick("second"), make, [*so_far.numbers]))
     await hear(None)
     so_far.add(
         *await asyncio.gather(
-            ctx.step("left", make, [*so_far.numbers]),
-            ctx.step("right", make, [*so_far.numbers]),
+            ctx.step(quick("left"), make, [*so_far.numbers]),
+            ctx.step(quick("right"), make, [*so_far.numbers]),
         )
     )
     await ctx.sleep(7)
     so_far.add(await ctx.step(RETRIED, make_at_second_attempt, [*so_far.numbers]))
     await hear(10)
-    so_far.add(await ctx.step("last", make, [*so_far.numbers]))
+    so_far.add(await ctx.step(quick("last"), make, [*so_far.numbers]))
     return so_far.numbers + heard

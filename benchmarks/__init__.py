@@ -1,0 +1,1 @@
+"""Programs that measure: requests and units against the budget, and time."""

@@ -1,0 +1,313 @@
+"""Counts the AWS requests and DynamoDB units of each operation, indexes included, and fails where one costs more.
+
+Prints one JSON line an operation. `units` are of a run without tags and parent, under a kilobyte.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from moto import mock_aws
+
+from benchmarks.emulated import Emulated
+from durable import App, Context, Signal
+from durable.model.entry import Entry
+from durable.model.envelope import Start, Wake
+from durable.model.message import StoredMessage
+from durable.model.run import Run, Settlement, first_epoch
+from durable.ports import Acquired
+from durable.testing.counting import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from durable.model.run import Status
+
+
+app = App("budget")
+APPROVE = Signal("approve", str)
+
+
+def charge(number: int) -> dict[str, object]:
+    """A step of an ordinary size."""
+    return {"payment": f"p-{number}", "cents": number, "note": "x" * 300}
+
+
+@app.workflow
+async def ten_steps_two_sleeps(ctx: Context) -> int:
+    """The run that the design prices."""
+    for number in range(4):
+        await ctx.step(charge, number)
+    await ctx.sleep("10m")
+    for number in range(4, 8):
+        await ctx.step(charge, number)
+    await ctx.sleep("3 days")
+    for number in range(8, 10):
+        await ctx.step(charge, number)
+    return 10
+
+
+@app.workflow
+async def approval(ctx: Context) -> str:
+    """Two waits for a message."""
+    first = await ctx.wait_for_signal(APPROVE, timeout="30 days")
+    second = await ctx.wait_for_signal(APPROVE, timeout="30 days")
+    return first + second
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What an operation may cost."""
+
+    requests: int
+    write_units: int
+    read_units: float = 0.0
+
+
+STORE: Final = {
+    "create": Budget(1, 3),
+    "create, input stored apart": Budget(1, 6),
+    "create, with an idempotency key": Budget(1, 6),
+    "get": Budget(1, 0, 1),
+    "acquire": Budget(1, 1),
+    "acquire, due in hours": Budget(1, 3),
+    "acquire, due in hours, not guessed": Budget(2, 4),
+    "acquire, held": Budget(1, 1),
+    "announce": Budget(1, 1),
+    "record_fences": Budget(1, 1),
+    "load, empty": Budget(1, 0, 1),
+    "load, 10 entries": Budget(1, 0, 1),
+    "put_entry": Budget(1, 1),
+    "put_entry, 40 KB of text": Budget(1, 1),
+    "put_message": Budget(1, 1),
+    "put_message, again": Budget(1, 1),
+    "delete_messages, 1": Budget(1, 1),
+    "delete_messages, 25": Budget(1, 25),
+    "delete_entries, 2": Budget(2, 2),
+    "settle, asleep": Budget(1, 3),
+    "settle, nothing due": Budget(1, 2),
+    "settle, completed": Budget(1, 3),
+    "settle, failed": Budget(1, 4),
+    "release": Budget(1, 3),
+    "terminate": Budget(1, 3),
+    "unblock": Budget(1, 3),
+    "list_runs, 50 of one workflow": Budget(4, 0, 4),
+    "due_runs": Budget(4, 0, 2.5),
+    "runs.send": Budget(1, 0),
+    "timers.arm, in 10 minutes": Budget(1, 0),
+    "timers.arm, in 3 days": Budget(1, 0),
+}
+
+TURNS: Final = {
+    "start": Budget(2, 3),
+    "turn: first, 4 steps, sleep of 10 minutes": Budget(8, 8, 1),
+    "turn: timer, sleep ended, 4 steps, sleep of 3 days": Budget(9, 9, 1),
+    "turn: timer a minute early, forwarded": Budget(1, 0),
+    "turn: timer, sleep ended, 2 steps, completed": Budget(6, 6, 1.5),
+    "run: 10 steps, 2 sleeps": Budget(26, 26, 3.5),
+    "send": Budget(2, 0, 1),
+    "turn: a message, waiting for the next": Budget(6, 7, 1),
+    "turn: nothing to do, after a consumed message": Budget(4, 3, 1),
+    "turn: nothing to do": Budget(3, 2, 1),
+    "turn: a message, completed": Budget(5, 6, 1),
+}
+
+
+class Ledger:
+    """Prints what operations cost and remembers which cost too much."""
+
+    def __init__(self, world: Emulated, budgets: dict[str, Budget]) -> None:
+        self._world = world
+        self._budgets = budgets
+        self.over: list[str] = []
+        world.counter.take()
+
+    def measure(self, op: str, perform: Callable[[], Any]) -> Any:
+        """Performs and enters the costs."""
+        self._world.counter.take()
+        answer = perform()
+        self.enter(op, self._world.counter.take())
+        return answer
+
+    def enter(self, op: str, counts: Counts) -> None:
+        """Enters costs that were counted elsewhere."""
+        budget = self._budgets[op]
+        spent = Budget(counts.total, counts.write_units, counts.read_units)
+        over = (
+            spent.requests > budget.requests
+            or spent.write_units > budget.write_units
+            or spent.read_units > budget.read_units
+        )
+        line = {
+            "op": op,
+            "requests": spent.requests,
+            "write_units": spent.write_units,
+            "index_units": counts.index_units,
+            "read_units": spent.read_units,
+            "budget": [budget.requests, budget.write_units, budget.read_units],
+        }
+        print(json.dumps(line | ({"over": dict(counts.requests)} if over else {})))
+        if over:
+            self.over.append(op)
+
+
+def store_operations(world: Emulated, ledger: Ledger) -> None:
+    """Every request of the ports, one by one."""
+    runs = Fixtures(world)
+    store, now = world.ports.store, world.clock.now()
+    measure = ledger.measure
+    measure("create", lambda: store.create(runs.record("created")))
+    measure("create, input stored apart", lambda: store.create(runs.record("input", input_stored=True), input='"in"'))
+    measure("create, with an idempotency key", lambda: store.create(runs.record("key"), idempotency_key="order-42"))
+    measure("get", lambda: store.get("created"))
+
+    mine: Run = measure("acquire", lambda: runs.acquire("created"))
+    measure("acquire, held", lambda: store.acquire("created", owner="other", **runs.lease))
+    measure("announce", lambda: store.announce("created", now=now))
+    measure("record_fences", lambda: store.record_fences("created", epoch=mine.epoch, fences={1: 0}))
+    later = {"due_at": now + 86_400}
+    for run_id in ("far", "farther"):
+        store.create(runs.record(run_id, **later))
+    world.counter.take()
+    measure("acquire, due in hours", lambda: runs.acquire("far", due_is_near=False))
+    measure("acquire, due in hours, not guessed", lambda: runs.acquire("farther"))
+
+    measure("load, empty", lambda: store.load("created"))
+    entries = [runs.entry(mine, n) for n in range(1, 12)]
+    measure("put_entry", lambda: store.put_entry("created", entries[0]))
+    for entry in entries[1:10]:
+        store.put_entry("created", entry)
+    world.counter.take()
+    measure("load, 10 entries", lambda: store.load("created"))
+    large = Entry(location="large", kind="step", epoch=mine.epoch, n=11, at=now, value=json.dumps("text " * 8_000))
+    measure("put_entry, 40 KB of text", lambda: store.put_entry("created", large))
+    measure("delete_entries, 2", lambda: store.delete_entries("created", ["s1", "s2"], epoch=mine.epoch))
+
+    messages = [StoredMessage(id=f"m{n:02}", name="approve", body='"yes"', arrived_at=now) for n in range(26)]
+    measure("put_message", lambda: store.put_message("created", messages[0]))
+    measure("put_message, again", lambda: store.put_message("created", messages[0]))
+    for message in messages[1:]:
+        store.put_message("created", message)
+    world.counter.take()
+    measure("delete_messages, 1", lambda: store.delete_messages("created", ["m00"]))
+    measure("delete_messages, 25", lambda: store.delete_messages("created", [it.id for it in messages[1:]]))
+
+    endings: tuple[tuple[str, Status, float | None], ...] = (
+        ("settle, asleep", "suspended", now + 600),
+        ("settle, nothing due", "suspended", None),
+        ("settle, completed", "completed", None),
+        ("settle, failed", "failed", None),
+    )
+    for op, status, due_at in endings:
+        run = runs.begun(op.replace(", ", "-"))
+        settlement = Settlement(status=status, at=now, started_at=now, due_at=due_at)
+        measure(
+            op, lambda run=run, it=settlement: store.settle(run.id, epoch=run.epoch, wakes=run.wakes, settlement=it)
+        )
+    released = runs.begun("released")
+    measure("release", lambda: store.release("released", epoch=released.epoch, now=now))
+    runs.begun("terminated")
+    measure("terminate", lambda: store.terminate("terminated", now=now, reason="asked to"))
+    blocked = runs.begun("blocked")
+    store.settle(
+        "blocked", epoch=blocked.epoch, wakes=0, settlement=Settlement(status="blocked", at=now, started_at=now)
+    )
+    world.counter.take()
+    measure("unblock", lambda: store.unblock("blocked", now=now))
+
+    measure("list_runs, 50 of one workflow", lambda: store.list_runs("priced"))
+    measure("due_runs", lambda: store.due_runs(before=now + 60, limit=100))
+    measure("runs.send", lambda: world.ports.runs.send(Start(run_id="created", id="1")))
+    measure("timers.arm, in 10 minutes", lambda: world.ports.timers.arm("created", now + 600))
+    measure("timers.arm, in 3 days", lambda: world.ports.timers.arm("created", now + 3 * 86_400))
+
+
+class Fixtures:
+    """What the operations of the store are given."""
+
+    def __init__(self, world: Emulated) -> None:
+        self._world = world
+        self._now = world.clock.now()
+        self.lease: dict[str, Any] = {
+            "now": self._now, "lease_until": self._now + 125, "code_version": "1", "due_is_near": True,
+        }  # fmt: skip
+
+    def record(self, run_id: str, **fields: Any) -> Run:
+        """A run as the client makes it."""
+        epoch = first_epoch(self._now)
+        usual: dict[str, Any] = {
+            "id": run_id, "workflow": "priced", "version": "1", "status": "pending", "created_at": self._now,
+            "epoch": epoch, "born": epoch, "clean_epoch": epoch, "writer": f"{'w' * 20}{run_id}",
+            "input": '{"order": "42"}', "input_digest": "d" * 16, "due_at": self._now + 30,
+        }  # fmt: skip
+        return Run(**(usual | fields))
+
+    def acquire(self, run_id: str, **arguments: Any) -> Run:
+        """Takes the lease."""
+        answer = self._world.ports.store.acquire(run_id, owner=f"owner of {run_id}", **(self.lease | arguments))
+        assert isinstance(answer, Acquired)
+        return answer.run
+
+    def begun(self, run_id: str) -> Run:
+        """A run whose lease is held, uncounted."""
+        self._world.ports.store.create(self.record(run_id))
+        run = self.acquire(run_id)
+        self._world.counter.take()
+        return run
+
+    def entry(self, run: Run, n: int) -> Entry:
+        """A result of an ordinary size."""
+        value = json.dumps(charge(n))
+        return Entry(location=f"s{n}", kind="step", epoch=run.epoch, n=n, at=self._now, attempts=1, value=value)
+
+
+def turns(world: Emulated, ledger: Ledger) -> None:
+    """Whole turns of the engine, by what woke them."""
+    client, counter, measure = world.client, world.counter, ledger.measure
+    whole = Counts()
+
+    def part(op: str, perform: Callable[[], Any]) -> None:
+        counter.take()
+        perform()
+        counts = counter.take()
+        whole.add(counts)
+        ledger.enter(op, counts)
+
+    part("start", lambda: client.start(ten_steps_two_sleeps, id="ten-steps"))
+    part("turn: first, 4 steps, sleep of 10 minutes", world.settle_down)
+    part("turn: timer, sleep ended, 4 steps, sleep of 3 days", world.skip)
+    part("turn: timer a minute early, forwarded", world.skip)
+    part("turn: timer, sleep ended, 2 steps, completed", world.skip)
+    ledger.enter("run: 10 steps, 2 sleeps", whole)
+    assert client.result("ten-steps") == 10
+
+    client.start(approval, id="approval")
+    world.settle_down()
+    measure("send", lambda: client.send("approval", APPROVE, "yes"))
+    measure("turn: a message, waiting for the next", world.settle_down)
+    world.ports.runs.send(Wake(run_id="approval", id="wake-1", reason="budget"))
+    measure("turn: nothing to do, after a consumed message", world.settle_down)
+    world.ports.runs.send(Wake(run_id="approval", id="wake-2", reason="budget"))
+    measure("turn: nothing to do", world.settle_down)
+    client.send("approval", APPROVE, "yes")
+    measure("turn: a message, completed", world.settle_down)
+    assert client.result("approval") == "yesyes"
+
+
+def main() -> int:
+    """Measures everything; 1 if something is over its budget."""
+    with mock_aws():
+        world = Emulated(app)
+        ledger = Ledger(world, STORE | TURNS)
+        store_operations(world, ledger)
+        turns(world, ledger)
+    if ledger.over:
+        print(f"over budget: {', '.join(ledger.over)}", file=sys.stderr)
+    return 1 if ledger.over else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

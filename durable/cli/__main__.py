@@ -1,0 +1,5 @@
+"""`python -m durable.cli` is `durable`."""
+
+from durable.cli import main
+
+main()

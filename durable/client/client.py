@@ -1,0 +1,262 @@
+"""What callers do with runs: start, message, look at, end. Synchronous and safe to share between threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
+
+from typing_extensions import TypeVar
+
+from durable.channels import Signal
+from durable.client import listing, reading, starting
+from durable.client.handle import RunHandle
+from durable.client.listing import StatusFilter
+from durable.client.starting import OnConflict
+from durable.client.undone import Undone
+from durable.context.mailbox import encoded_body, signal_name
+from durable.errors import RunEnded, RunNotFound
+from durable.model.duration import Duration, optional_seconds
+from durable.model.envelope import Deliver, Wake
+from durable.model.ids import check_message_id, check_run_id
+from durable.model.run import ATTENTION, Run
+from durable.options import MISSING, count
+from durable.pending import not_available
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from durable.app import App
+    from durable.definitions import Workflow
+    from durable.model.entry import Entry
+    from durable.ports import Ports, RunPage
+
+T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741 - the name that readers of the signatures expect
+R = TypeVar("R")
+
+CancelMode = Literal["graceful", "compensate", "terminate"]
+
+FIRST_LOOK: Final = 0.05
+LATER_LOOKS: Final = 1.6
+LONGEST_PAUSE: Final = 3.0
+"""A caller that waits looks after 50 ms, then ever more rarely, at last every 3 s."""
+
+
+class Client(Undone):
+    """Starts and steers the runs of an app."""
+
+    def __init__(self, app: App[Any], ports: Ports, /) -> None:
+        self.app = app
+        self.ports = ports
+
+    # Starting
+
+    @overload
+    def start(
+        self,
+        workflow: Workflow[None, R],
+        /,
+        *,
+        id: str | None = None,
+        idempotency_key: str | None = None,
+        tags: Sequence[str] = (),
+        delay: Duration | None = None,
+        on_conflict: OnConflict = "return",
+    ) -> RunHandle[R]: ...
+    @overload
+    def start(
+        self,
+        workflow: Workflow[I, R],
+        input: I,
+        /,
+        *,
+        id: str | None = None,
+        idempotency_key: str | None = None,
+        tags: Sequence[str] = (),
+        delay: Duration | None = None,
+        on_conflict: OnConflict = "return",
+    ) -> RunHandle[R]: ...
+    @overload
+    def start(
+        self,
+        workflow: str,
+        input: object = ...,
+        /,
+        *,
+        id: str | None = None,
+        idempotency_key: str | None = None,
+        tags: Sequence[str] = (),
+        delay: Duration | None = None,
+        on_conflict: OnConflict = "return",
+    ) -> RunHandle[Any]: ...
+    def start(
+        self,
+        workflow: Any,
+        input: Any = MISSING,
+        /,
+        *,
+        id: str | None = None,
+        idempotency_key: str | None = None,
+        tags: Sequence[str] = (),
+        delay: Duration | None = None,
+        on_conflict: OnConflict = "return",
+    ) -> Any:
+        """Starts a run, or gives the one that the same start has started before.
+
+        By name the newest version is started, and the input is JSON data as it came from outside.
+
+        Args:
+            workflow: The workflow, or its name.
+            input: What it takes.
+            id: The run's id; a new one if it is left out.
+            idempotency_key: Starts one run however often it is used, even after that run is purged.
+            tags: Listed by; those of the workflow are added.
+            delay: Not available yet.
+            on_conflict: What to do when the run exists with the same workflow and input: give it, or raise.
+
+        Raises:
+            InvalidInput: The input does not fit; nothing was stored.
+            RunAlreadyExists: The id belongs to a run with another workflow or input.
+            IdempotencyKeySpent: The key's run has been purged.
+            LimitExceeded: The input or the tags are too large.
+        """
+        starting.check_on_conflict(on_conflict)
+        if delay is not None:
+            not_available("client.start(delay=...)")
+        if on_conflict == "replace-terminal":
+            not_available('client.start(on_conflict="replace-terminal")')
+        known = starting.registered(self.app, workflow)
+        text = starting.input_text(known, input, from_json=isinstance(workflow, str))
+        run, stored_input = starting.new_run(self.ports, known, text, id=id, tags=tags)
+        run_id = starting.start(self.ports, run, stored_input, idempotency_key=idempotency_key, on_conflict=on_conflict)
+        return RunHandle(self, run_id, known)
+
+    @overload
+    def handle(self, workflow: Workflow[Any, R], run_id: str, /) -> RunHandle[R]: ...
+    @overload
+    def handle(self, workflow: str, run_id: str, /) -> RunHandle[Any]: ...
+    def handle(self, workflow: Any, run_id: str, /) -> RunHandle[Any]:
+        """A handle to a run of this workflow; whether the run exists shows when it is used."""
+        known = self.app.newest(workflow) if isinstance(workflow, str) else workflow
+        return RunHandle(self, check_run_id(run_id), known)
+
+    # Looking
+
+    def get(self, run_id: str) -> Run:
+        """The run as it is: status, reason, what it waits for, error; raises RunNotFound."""
+        return reading.the_run(self.ports, run_id)
+
+    @overload
+    def result(self, run: RunHandle[R], /, *, timeout: Duration | None = None) -> R: ...
+    @overload
+    def result(self, run: str, /, *, timeout: Duration | None = None) -> Any: ...
+    def result(self, run: Any, /, *, timeout: Duration | None = None) -> Any:
+        """The output, as soon as the run has completed.
+
+        Raises:
+            RunFailed, RunWasCancelled, RunTimedOut, RunDead: It ended otherwise; `.error` tells why.
+            RunBlocked: It needs new code or a person.
+            RunNotFound: There is no such run.
+            TimeoutError: It has not ended within `timeout`; the run goes on.
+        """
+        run_id: str = run if isinstance(run, str) else run.id
+        workflow: Workflow[Any, Any] | None = None if isinstance(run, str) else run.workflow
+        allowed = optional_seconds(timeout, "result(timeout=...)")
+        clock = self.ports.clock
+        began, pause = clock.monotonic(), FIRST_LOOK
+        while True:
+            record = self.get(run_id)
+            if record.status == "completed":
+                return reading.output(self.app, self.ports, record, workflow)
+            reading.raise_unless_open(record)
+            left = LONGEST_PAUSE if allowed is None else began + allowed - clock.monotonic()
+            if left <= 0:
+                waits = f", waiting for {record.reason}" if record.reason else ""
+                raise TimeoutError(f'run "{run_id}" has not ended within {allowed:g} s: it is {record.status}{waits}')
+            clock.sleep(min(pause, left))
+            pause = min(LONGEST_PAUSE, pause * LATER_LOOKS)
+
+    def history(self, run_id: str) -> Sequence[Entry]:
+        """What the run has recorded and what counts of it, in order of record; raises RunNotFound."""
+        return reading.history(self.ports, run_id)
+
+    def list(
+        self,
+        workflow: Workflow[Any, Any] | str | None = None,
+        *,
+        status: StatusFilter | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> RunPage:
+        """A page of runs, newest first: of one workflow, or of all.
+
+        `status` is a status, or "open" for every run that has not ended. The listing is a moment behind. Over all
+        workflows, failed, dead and blocked runs come from an index of their own, whose rows may lack workflow and tags.
+        """
+        count("limit", limit, minimum=1)
+        if workflow is None and status is not None and status in ATTENTION:
+            return self.ports.store.runs_needing_attention(status, limit=limit, cursor=cursor)
+        return listing.list_runs(self.ports.store, self._names(workflow), status=status, limit=limit, cursor=cursor)
+
+    def count(self, workflow: Workflow[Any, Any] | str | None = None, *, status: StatusFilter | None = None) -> int:
+        """How many runs `list` would give; reads them all."""
+        return listing.count(self.ports.store, self._names(workflow), status=status)
+
+    # Messages
+
+    @overload
+    def send(self, run_id: str, signal: Signal[T], body: T, /, *, id: str | None = None) -> str: ...
+    @overload
+    def send(self, run_id: str, name: str, body: object, /, *, id: str | None = None) -> str: ...
+    def send(self, run_id: str, signal: Any, body: Any, /, *, id: str | None = None) -> str:
+        """Sends a message; when this returns, it is durably accepted. Its id, which is consumed once.
+
+        Raises:
+            RunNotFound, RunEnded: Nothing was sent.
+            InvalidInput: The body does not fit the signal's type.
+            LimitExceeded: The body is too large.
+        """
+        name, text = signal_name(signal), encoded_body(signal, body)
+        message_id = self.ports.new_id() if id is None else check_message_id(id)
+        self._open_run(run_id)
+        self.ports.runs.send(Deliver(run_id=run_id, id=message_id, name=name, body=text))
+        return message_id
+
+    # Ending and mending
+
+    def cancel(self, run_id: str, mode: CancelMode = "graceful", *, reason: str = "") -> None:
+        """Ends the run: `graceful` lets it clean up, `compensate` rolls it back first, `terminate` ends it at once."""
+        match mode:
+            case "terminate":
+                self.terminate(run_id, reason=reason)
+            case "graceful":
+                not_available('client.cancel("graceful")')
+            case "compensate":
+                not_available('client.cancel("compensate")')
+            case _:
+                raise ValueError(f'cancel mode {mode!r} is not one of "graceful", "compensate", "terminate"')
+
+    def terminate(self, run_id: str, *, reason: str = "") -> None:
+        """Ends the run at once, without running any of its code; a run that has ended is left as it is."""
+        reason = reason or "terminated by a client"
+        if self.ports.store.terminate(check_run_id(run_id), now=self.ports.clock.now(), reason=reason) is None:
+            raise RunNotFound(run_id)
+
+    def resume(self, run_id: str) -> None:
+        """Lets a blocked run try again; harmless for other open runs."""
+        run = self.ports.store.unblock(check_run_id(run_id), now=self.ports.clock.now())
+        if run is None:
+            raise RunNotFound(run_id)
+        if run.ended:
+            raise RunEnded(run_id, run.status)
+        self.ports.runs.send(Wake(run_id=run_id, id=self.ports.new_id(), reason="resume"))
+
+    def _open_run(self, run_id: str) -> Run:
+        run = self.get(run_id)
+        if run.ended:
+            raise RunEnded(run_id, run.status)
+        return run
+
+    def _names(self, workflow: Workflow[Any, Any] | str | None) -> Sequence[str]:
+        if workflow is None:
+            return sorted({known.name for known in self.app.workflows})
+        return [workflow if isinstance(workflow, str) else workflow.name]

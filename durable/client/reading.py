@@ -1,0 +1,91 @@
+"""Reading runs: output, history, and how a run that did not complete is reported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, assert_never
+
+from durable import codec
+from durable.errors import (
+    RunBlocked,
+    RunDead,
+    RunFailed,
+    RunNotFound,
+    RunTimedOut,
+    RunWasCancelled,
+    UndecodableHistory,
+    UnknownWorkflow,
+)
+from durable.model.history import counting_entries, unpacked
+from durable.model.ids import check_run_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from durable.app import App
+    from durable.definitions import Workflow
+    from durable.model.entry import Entry
+    from durable.model.run import Run
+    from durable.ports import Ports
+
+
+def the_run(ports: Ports, run_id: str) -> Run:
+    """The run record; raises RunNotFound."""
+    run = ports.store.get(check_run_id(run_id))
+    if run is None:
+        raise RunNotFound(run_id)
+    return run
+
+
+def output(app: App[Any], ports: Ports, run: Run, workflow: Workflow[Any, Any] | None) -> Any:
+    """The output of a completed run, as the type that its own version of the workflow declares."""
+    # The turn that settled the run stored the output under its epoch, the run's last one.
+    text = ports.store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output
+    try:
+        type_ = app.find(run.workflow, run.version).output_type
+    except UnknownWorkflow:
+        type_ = codec.UNTYPED if workflow is None else workflow.output_type
+    try:
+        return codec.decode(text, type_)
+    except ValueError as problem:
+        raise UndecodableHistory(f'output of run "{run.id}"', codec.type_name(type_), str(problem)) from problem
+
+
+def raise_unless_open(run: Run) -> None:
+    """Raises how the run ended, or that it is blocked; returns for a run that may still complete."""
+    match run.status:
+        case "pending" | "suspended" | "rolling_back":
+            return
+        case "failed":
+            raise RunFailed(run.id, f"failed: {run.error or run.reason}", run.error)
+        case "cancelled":
+            raise RunWasCancelled(run.id, f"was cancelled: {run.reason or 'no reason given'}", run.error)
+        case "timed_out":
+            raise RunTimedOut(run.id, f"timed out: {run.reason or 'its time was up'}", run.error)
+        case "dead":
+            raise RunDead(run.id, f"is dead: {run.error or run.reason}", run.error)
+        case "blocked":
+            raise RunBlocked(run.id, f"is blocked: {run.error or run.reason}", run.error)
+        case "completed":
+            _no_output_wanted(run)
+        case _:
+            assert_never(run.status)
+
+
+def history(ports: Ports, run_id: str) -> Sequence[Entry]:
+    """The entries that count, in order of record."""
+    check_run_id(run_id)
+    entries: list[Entry] = []
+    cursor: str | None = None
+    while True:
+        page = ports.store.load(run_id, cursor=cursor)
+        entries += page.entries
+        cursor = page.cursor
+        if cursor is None:
+            break
+    # Only now, so that a fence recorded while the pages were read is known.
+    run = the_run(ports, run_id)
+    return sorted(unpacked(counting_entries(run, entries)), key=lambda entry: entry.order)
+
+
+def _no_output_wanted(run: Run) -> NoReturn:
+    raise AssertionError(f'run "{run.id}" has completed: read its output')

@@ -1,0 +1,32 @@
+"""What the parts of the context have in common: the execution that they call operations of."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+
+from durable.errors import NotAvailable
+from durable.pending import PENDING
+
+if TYPE_CHECKING:
+    from durable.execution import Execution
+
+T = TypeVar("T")
+
+Op: TypeAlias = Coroutine[Any, Any, T]
+"""What every operation that can wait or fail returns.
+
+Coroutine, not Awaitable: only then do both pyright (reportUnusedCoroutine) and mypy (unused-coroutine) report a
+forgotten `await`, and `asyncio.create_task` accepts it.
+"""
+
+
+class Part:
+    """A part of the context."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+
+    def _missing(self, operation: str) -> NoReturn:
+        assert operation in PENDING, f"{operation} is not in the list of what is missing"
+        raise self._execution.loop.fail(NotAvailable(operation))

@@ -1,0 +1,154 @@
+"""Steps: code with side effects, whose result is recorded once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, ParamSpec, TypeVar, overload
+
+from durable.codec import callable_name
+from durable.context.part import Op, Part
+from durable.definitions import RemoteStep, Workflow
+from durable.model.ids import check_name
+from durable.ops.step import StepOperation, TryStepOperation
+from durable.options import Call, Step, Undoable
+from durable.values import Failed, Ok
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+
+PLAIN = Step()
+
+
+class StepCalls(Part):
+    """The part of the context that runs steps."""
+
+    # The first argument, a name or a policy, is never callable, so the forms cannot be confused; async before sync,
+    # because an async function is a function too. All are positional-only: a user's keyword may be called `fn` or `name`.
+
+    @overload
+    def step(self, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> Op[T]: ...
+    @overload
+    def step(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Op[T]: ...
+    @overload
+    def step(self, step: str | Step, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> Op[T]: ...
+    @overload
+    def step(self, step: str | Step, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Op[T]: ...
+    @overload
+    def step(
+        self, step: Undoable[T, P], fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Op[T]: ...
+    @overload
+    def step(self, step: Undoable[T, P], fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Op[T]: ...
+    def step(self, first: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Runs a function once and gives its recorded result, now and on every replay.
+
+        Forms: `ctx.step(fn, *args)`, `ctx.step("name", fn, *args)`, `ctx.step(Step(...), fn, *args)`. The function may be
+        sync (it runs in a thread) or async. The result must fit its return annotation and be storable.
+
+        Raises:
+            StepFailed: The attempts are used up, or the error is not retried. The exception is also an instance of the
+                step's own error class, so `except CardDeclined` works.
+            StepInterrupted: An at-most-once step may have run and left no result.
+        """
+        name, policy, fn, args = self._parse("ctx.step", first, args)
+        return StepOperation(self._execution, name, policy, fn, args, kwargs)
+
+    @overload
+    def try_step(self, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> Op[Ok[T] | Failed]: ...
+    @overload
+    def try_step(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Op[Ok[T] | Failed]: ...
+    @overload
+    def try_step(
+        self, step: str | Step, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Op[Ok[T] | Failed]: ...
+    @overload
+    def try_step(
+        self, step: str | Step, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Op[Ok[T] | Failed]: ...
+    @overload
+    def try_step(
+        self, step: Undoable[T, P], fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Op[Ok[T] | Failed]: ...
+    @overload
+    def try_step(
+        self, step: Undoable[T, P], fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Op[Ok[T] | Failed]: ...
+    def try_step(self, first: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """As `step`, but a failure of the kinds in `Step(catch=...)` is returned as `Failed`, a success as `Ok`."""
+        name, policy, fn, args = self._parse("ctx.try_step", first, args)
+        return TryStepOperation(self._execution, name, policy, fn, args, kwargs)
+
+    @overload
+    def call(self, fn: RemoteStep[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Op[R]: ...
+    @overload
+    def call(self, call: str | Call, fn: RemoteStep[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Op[R]: ...
+    def call(self, first: Any, /, *args: Any, **_kwargs: Any) -> Any:
+        """Has a remote step performed by another function or process, and gives its result."""
+        remote = args[0] if isinstance(first, str | Call) and args else first
+        if not isinstance(remote, RemoteStep):
+            raise TypeError(
+                f"ctx.call() takes a function that @app.remote_step has registered, not {_shown(remote)}: "
+                "a function of this process is run by ctx.step."
+            )
+        self._missing("ctx.call")
+
+    def transact(self, _name: str, _items: object, /) -> Op[None]:
+        """Writes to tables of one's own, in one transaction with the record of this operation: exactly once."""
+        self._missing("ctx.transact")
+
+    def _parse(
+        self, operation: str, first: Any, args: tuple[Any, ...]
+    ) -> tuple[str | None, Step, Callable[..., Any], tuple[Any, ...]]:
+        match first:
+            case str():
+                check_name("step name", first)
+                name, policy = first, PLAIN
+            case Step():
+                name, policy = first.name, first
+            case Undoable():
+                step: Step = first.step
+                name, policy = step.name, step
+            case _:
+                return None, PLAIN, _passed_function(operation, first), args
+        if not args:
+            raise TypeError(f'{operation}() got a name or a policy and no function: {operation}("name", fn, ...)')
+        if policy.undo_fn is not None:
+            self._missing("Step.undo")
+        return name, policy, _passed_function(operation, args[0]), args[1:]
+
+
+def _passed_function(operation: str, fn: Any) -> Callable[..., Any]:
+    match fn:
+        case RemoteStep():
+            raise TypeError(
+                f'{fn.name} is a remote step (queue "{fn.queue}"). Use await ctx.call({fn.name}, ...); '
+                f"in a unit test call {fn.name}.fn(...)."
+            )
+        case Workflow():
+            raise TypeError(
+                f"{fn.name} is a workflow, not a step: use await ctx.child({fn.name}, ...), or {fn.name}.fn(ctx, ...) "
+                "to run its code inline."
+            )
+        case _ if callable(fn):
+            return fn
+        case _:
+            raise _called_instead_of_passed(operation, fn)
+
+
+def _called_instead_of_passed(operation: str, value: Any) -> TypeError:
+    name = "fn"
+    if inspect.iscoroutine(value):
+        name = value.__qualname__.rpartition(".")[2]
+        value.close()
+    return TypeError(
+        f"{operation}() got {_shown(value)}, not a function. Pass the function and its arguments: "
+        f"{operation}({name}, ...), not {operation}({name}(...))."
+    )
+
+
+def _shown(value: object) -> str:
+    if inspect.isroutine(value):
+        return callable_name(value)
+    return f"the result of a call ({type(value).__name__})"

@@ -1,0 +1,213 @@
+"""One replay of one run, then its live continuation: history in, commands out; no ports, no I/O, no clock."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from durable.errors import Deadlock, Misuse
+from durable.journal import Journal, Scope, current_scope, is_awaited, unawaited
+from durable.loop import Running, WorkflowLoop
+from durable.model.entry import Entry
+from durable.model.run import Wait
+from durable.ops.operation import KnownOperation, Operation
+from durable.ops.timer import TimerOperation
+from durable.unwinding import unwind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """What a workflow may know about its own run: `ctx.run`."""
+
+    id: str
+    workflow: str
+    version: str
+    started_at: datetime
+    lineage: str | None = None
+    parent: str | None = None
+    tags: tuple[str, ...] = ()
+    schedule: str | None = None
+    nominal_time: datetime | None = None
+    """The moment that the schedule stands for, whenever it fired."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The workflow ended with a value."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The workflow ended with an exception that it did not handle."""
+
+    exception: BaseException
+
+
+class Execution:
+    """Runs workflow code against its history, one recorded result at a time, and hands out what is not recorded yet.
+
+    `program` gets this execution and returns the workflow's coroutine: `lambda execution: fn(Context(execution), input)`.
+    """
+
+    def __init__(
+        self,
+        program: Callable[[Execution], Coroutine[Any, Any, Any]],
+        info: RunInfo,
+        *,
+        history: Iterable[Entry] = (),
+        started_at: float,
+        waits: Sequence[Wait] = (),
+        waits_digest: str | None = None,
+    ) -> None:
+        self.info = info
+        self.run_id = info.id
+        title = f"run {info.id} ({info.workflow} {info.version})"
+        self.journal = Journal(title, history, waits, waits_digest)
+        self.loop = self.journal.loop = WorkflowLoop(started_at, self._make_timer)
+        self.skipped: list[Entry] = []
+        """Results that came after their operation had been cancelled."""
+        self.live = not self.journal.records and not waits
+        """Whether every recorded result has been delivered and everything recorded was claimed."""
+        self._root = Scope()
+        context = contextvars.copy_context()
+        context.run(current_scope.set, self._root)
+        with Running(self.loop):
+            self._main = self.loop.create_task(context.run(program, self), name=info.workflow, context=context)
+
+    def _make_timer(
+        self, when: float, callback: Callable[..., object], args: tuple[Any, ...], context: contextvars.Context
+    ) -> TimerOperation:
+        return TimerOperation(self, when, callback, args, context)
+
+    # What the engine does with it
+
+    def advance(self) -> None:
+        """Runs the code until it waits for something that is not recorded, or ends.
+
+        Raises a Misuse where the code broke a rule, Diverged included, also if the code has swallowed it.
+        """
+        self.loop.run_until_idle()
+        self._deliver_recorded()
+
+    def take(self) -> list[Operation]:
+        """Operations that were awaited since the last call, have no record and are still wanted, in that order.
+
+        After the end only those whose value the code has used already (`KnownOperation.answered`).
+        """
+        fresh: list[Operation] = [operation for operation in self.journal.fresh if not operation.dead]
+        self.journal.fresh.clear()
+        return [op for op in fresh if _is_answered(op)] if self.finished else fresh
+
+    def deliver(self, entry: Entry) -> None:
+        """Hands a result that has just been recorded to its operation and runs until idle; in order of record.
+
+        An attempt's entry (`@k`, `?k`) is only noted. May raise a Misuse.
+        """
+        if entry.mark.startswith(("@", "?")):
+            self._note(entry)
+            return
+        operation: Operation = self.journal.parked.pop(entry.key)
+        if _is_answered(operation):
+            return
+        self.loop.pass_time(entry.at)
+        if operation.resolve(entry):
+            self.loop.run_until_idle()
+        else:
+            self.skipped.append(entry)
+        self._check()
+
+    def check_stuck(self, pending: bool) -> None:
+        """Raises Deadlock when nothing is pending and the workflow has not ended: nothing could ever wake it."""
+        if not pending and not self.finished:
+            raise Deadlock(
+                f"{self.journal.title} waits for something that no operation completes: an asyncio.Event that nobody sets, "
+                "a lock that is never released, a queue that nobody fills."
+            )
+
+    def unwind(self) -> list[str]:
+        """Ends every task with RunSuspended, newest first; returns what should be in the log."""
+        texts = unwind(self.loop)
+        reports = [*self.loop.reports, *texts]
+        self.loop.reports.clear()
+        self.journal.fresh.clear()
+        return reports
+
+    # What it has come to
+
+    @property
+    def time(self) -> float:
+        """The recorded time of the latest delivered entry; the run's start before the first."""
+        return self.loop.now
+
+    @property
+    def replaying(self) -> bool:
+        """Whether the code that runs now may have run in an earlier turn: logs are silent."""
+        return not self.live
+
+    @property
+    def finished(self) -> bool:
+        """Whether the workflow has returned or raised."""
+        return self._main.done()
+
+    @property
+    def outcome(self) -> Returned | Raised:
+        """How the workflow ended; only after `finished`."""
+        if self._main.cancelled():
+            try:
+                self._main.result()
+            except BaseException as error:  # noqa: BLE001  the CancelledError itself, with its class
+                return Raised(error)
+        error = self._main.exception()
+        return Returned(self._main.result()) if error is None else Raised(error)
+
+    def _deliver_recorded(self) -> None:
+        journal, loop = self.journal, self.loop
+        while not self._check():
+            record = journal.order[journal.position]
+            if record is None:
+                break
+            entry = record.entry
+            assert entry is not None
+            if not is_awaited(record):
+                called = "not called" if record.operation is None else "called and not awaited"
+                raise journal.diverged(f'the next result is that of {entry.kind} "{entry.key}", which is {called}')
+            journal.position += 1
+            loop.pass_time(entry.at)
+            operation: Any = record.operation
+            if operation.resolve(entry):
+                loop.run_until_idle()
+            else:
+                self.skipped.append(entry)
+        if not self.finished:
+            journal.check_all_claimed()
+        self.live = True
+
+    def _check(self) -> bool:
+        """Raises what stopped the loop; whether the workflow has ended, and may."""
+        loop = self.loop
+        if loop.misuse is not None:
+            raise loop.misuse
+        loop.cancelled_something = False
+        if not self._main.done():
+            return False
+        self.journal.check_all_claimed()
+        match self.outcome:
+            case Raised(Misuse() as misuse):
+                raise misuse
+            case Returned() if self._root.unawaited:
+                raise unawaited(self._root)
+            case _:
+                return True
+
+    def _note(self, entry: Entry) -> None:
+        operation: Operation = self.journal.parked[entry.location]
+        operation.note(entry)
+
+
+def _is_answered(operation: Operation) -> bool:
+    return isinstance(operation, KnownOperation) and operation.answered

@@ -1,0 +1,45 @@
+"""A message to another run: recorded first, then sent under an id that is always the same.
+
+| state    | history at the location | what happens                                                    |
+|----------|-------------------------|-----------------------------------------------------------------|
+| new      | nothing                 | the engine records it, then sends, then lets the code go on     |
+| recorded | an entry without value  | after a take-over the engine sends again under the same id; the code goes on |
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from durable.model.limits import NAME_BYTES
+from durable.ops.operation import Host, Operation
+
+if TYPE_CHECKING:
+    from durable.model.entry import Entry
+
+
+class SendOperation(Operation):
+    """`await ctx.mailbox.send(run_id, APPROVE, body)`."""
+
+    __slots__ = ("_sender", "body", "delay", "run_id", "signal")
+    kind = "send"
+
+    def __init__(self, host: Host, run_id: str, signal: str, body: str, delay: float = 0.0) -> None:
+        self._sender = host.run_id
+        self.run_id = run_id
+        """The run that the message is for."""
+        self.signal = signal
+        self.body = body
+        """JSON text."""
+        self.delay = delay
+        super().__init__(host, None, "send")
+
+    def message_id(self, epoch: int) -> str:
+        """The id of the message when the entry was recorded in this epoch: repeating the send repeats the id."""
+        whole = f"{self._sender}:{self.location}:{epoch}"
+        if len(whole) <= NAME_BYTES and whole.isascii() and whole.isprintable() and " " not in whole:
+            return whole
+        return f"{self._sender}:{sha256(whole.encode()).hexdigest()[:32]}"
+
+    def decode(self, entry: Entry) -> None:
+        pass

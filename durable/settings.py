@@ -1,0 +1,56 @@
+"""The settings of a deployment: a frozen model and the only reader of the environment."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from durable.errors import InvalidInput
+from durable.model.limits import SQS_DELAY_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNVERSIONED: Final = "unversioned"
+_PREFIX: Final = "DURABLE_"
+
+
+class Settings(BaseModel):
+    """Where the deployment's resources are and which code it runs."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", str_min_length=1)
+
+    app: str = Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    """The App object, as `package.module:name`."""
+    table: str
+    runs_queue_url: str
+    runs_queue_arn: str
+    timers_queue_url: str
+    schedule_group: str
+    schedule_role_arn: str
+    timers_threshold: float = Field(default=SQS_DELAY_SECONDS, gt=0, le=SQS_DELAY_SECONDS)
+    """Timers that are due in more seconds than this go to EventBridge Scheduler."""
+    index_shards: int = Field(default=4, ge=1, le=100)
+    """Partitions of each index of the table: may be raised at any time, never lowered."""
+    code_version: str = UNVERSIONED
+    """Changes with every deployment: blocked runs are tried again under another one."""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Reads `DURABLE_*`; raises `InvalidInput` naming every variable that is missing or wrong.
+
+        The code version is `DURABLE_CODE_VERSION`, or else the published version of the Lambda function.
+        """
+        source = os.environ if environment is None else environment
+        values = {name.removeprefix(_PREFIX).lower(): text for name, text in source.items() if name.startswith(_PREFIX)}
+        values = {name: text for name, text in values.items() if text}
+        values.setdefault("code_version", source.get("AWS_LAMBDA_FUNCTION_VERSION") or UNVERSIONED)
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            faults = "; ".join(
+                f"{_PREFIX}{'_'.join(map(str, fault['loc'])).upper()}: {fault['msg']}" for fault in error.errors()
+            )
+            raise InvalidInput("the environment of this function", faults) from error

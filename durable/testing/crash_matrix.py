@@ -1,0 +1,160 @@
+"""Runs a workflow once for every port call, dying there, and compares each with the run that did not die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from durable.errors import Deadlock, RunError
+from durable.model.history import counting_entries
+from durable.testing.wake_sources import check_wake_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from durable.adapters.memory import MemoryStore
+    from durable.client import RunHandle
+    from durable.definitions import Workflow
+    from durable.testing.environment import TestEnvironment
+
+Script = Callable[["TestEnvironment", "RunHandle[Any]"], None]
+"""What clients do after the start: send messages, pass time."""
+
+Recovery = Literal["redelivery", "maintenance"]
+"""Who wakes a run whose invocation died: the queue that delivers again, or, its wake being lost too, maintenance."""
+
+RUN_ID: Final = "matrix"
+SHOWN: Final = 10
+
+
+def no_messages(environment: TestEnvironment, handle: RunHandle[Any]) -> None:
+    """The script of a workflow that needs nothing from outside."""
+    del environment, handle
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """Where an invocation dies."""
+
+    number: int
+    call: str
+    after: bool
+    recovery: Recovery
+
+    def __str__(self) -> str:
+        side = "after" if self.after else "before"
+        return f"dying {side} call {self.number} ({self.call}), recovered by {self.recovery}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended: its outcome, and what its history says."""
+
+    status: str
+    outcome: str
+    history: frozenset[tuple[str, str, str]]
+    """Location, kind and value, or error, of every result."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashMatrix:
+    """What was tried."""
+
+    calls: Sequence[str]
+    """The port calls of the run that did not die."""
+    crashes: int
+    """How many runs died once, each somewhere else."""
+    repeated: int
+    """How often a step's body ran once more, over all of them."""
+
+
+def run(
+    new_environment: Callable[[], TestEnvironment],
+    workflow: Workflow[Any, Any],
+    input: Any,
+    *,
+    script: Script = no_messages,
+    recoveries: Sequence[Recovery] = ("redelivery", "maintenance"),
+) -> CrashMatrix:
+    """Raises AssertionError naming the crashes after which outcome or history were not those of the clean run."""
+    environment = new_environment()
+    clean = _play(environment, workflow, input, script)
+    if environment.repairs:
+        raise AssertionError("a run without crashes was woken by maintenance: some wake is missing")
+    calls, executed = tuple(environment.calls), environment.world.executions.total()
+    crashes = [
+        Crash(number, call, after, recovery)
+        for recovery in recoveries
+        for number, call in enumerate(calls, start=1)
+        for after in (False, True)
+    ]
+    repeated, wrong = 0, list[str]()
+    for crash in crashes:
+        environment = new_environment()
+        environment.crash_at(crash.number, after=crash.after)
+        environment.world.lose_wakes_of_killed = crash.recovery == "maintenance"
+        try:
+            wrong += [f"{crash}: {text}" for text in _differences(clean, _play(environment, workflow, input, script))]
+        except (AssertionError, Deadlock) as failure:
+            wrong.append(f"{crash}: {failure}")
+        repeated += environment.world.executions.total() - executed
+    if wrong:
+        more = f"\nand {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+        raise AssertionError(f"{len(wrong)} of {len(crashes)} crashes: \n" + "\n".join(wrong[:SHOWN]) + more)
+    return CrashMatrix(calls, len(crashes), repeated)
+
+
+def _play(
+    environment: TestEnvironment, workflow: Workflow[Any, Any], input: Any, script: Script
+) -> Mapping[str, Ending]:
+    environment.world.after_delivery = lambda: check_wake_sources(environment.world.services)
+    handle = environment.handle(workflow, RUN_ID)
+    if workflow.takes_input:
+        environment.start(workflow, input, id=RUN_ID)
+    else:
+        environment.start(workflow, id=RUN_ID)
+    script(environment, handle)
+    try:
+        handle.result()
+    except RunError:
+        pass  # a failure that was handled nowhere is an outcome like any other
+    environment.run_until_idle()
+    store = environment.world.services.memory
+    endings = {run.id: _ending(store, run.id) for run in store.runs}
+    for run_id, ending in endings.items():
+        for location, kind, _ in ending.history:
+            if kind == "step" and not environment.world.executions[run_id, location]:
+                raise AssertionError(f'step "{location}" of run "{run_id}" has a result and was never executed')
+    return endings
+
+
+def _ending(store: MemoryStore, run_id: str) -> Ending:
+    record = store.get(run_id)
+    assert record is not None
+    output = store.get_payload(run_id, "output", epoch=record.epoch) if record.output_stored else record.output
+    results = [
+        (entry.location, entry.kind, str(entry.error) if entry.error else str(entry.value))
+        for entry in counting_entries(record, store.history(run_id))
+        if not entry.mark
+    ]
+    if len({location for location, _, _ in results}) != len(results):
+        raise AssertionError(f'a result of run "{run_id}" is recorded twice')
+    return Ending(record.status, str(record.error or output), frozenset(results))
+
+
+def _differences(clean: Mapping[str, Ending], crashed: Mapping[str, Ending]) -> list[str]:
+    found: list[str] = []
+    for run_id in sorted(clean.keys() | crashed.keys()):
+        before, after = clean.get(run_id), crashed.get(run_id)
+        if before is None or after is None:
+            found.append(f'run "{run_id}" exists in one of both only')
+            continue
+        if (before.status, before.outcome) != (after.status, after.outcome):
+            found.append(
+                f'run "{run_id}" ended as {after.status} ({after.outcome}), not as {before.status} ({before.outcome})'
+            )
+        if before.history != after.history:
+            only = sorted(before.history ^ after.history)
+            found.append(f'the history of run "{run_id}" differs in {only}')
+    return found

@@ -1,0 +1,43 @@
+"""What callers send: the bodies of the API's requests."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Name = Annotated[str, Field(min_length=1)]
+Id = Annotated[str | None, Field(min_length=1)]
+
+
+class Request(BaseModel):
+    """A misspelt member is refused, not ignored: `tag` for `tags` would go unnoticed for long."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class StartRequest(Request):
+    """`POST /runs`."""
+
+    workflow: Name
+    input: Any = None
+    id: Id = None
+    tags: list[str] = []
+
+
+class MessageRequest(Request):
+    """`POST /runs/{id}/messages`."""
+
+    name: Name
+    body: Any = None
+    id: Id = None
+
+
+class TerminateRequest(Request):
+    """`POST /runs/{id}/terminate`; the body may be left out."""
+
+    reason: str | None = None
+
+
+class NoBody(Request):
+    """A request that says everything with its path."""

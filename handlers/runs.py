@@ -1,0 +1,129 @@
+"""What the API does, in terms of the client: requests in, JSON values out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast, get_args
+
+from durable import codec
+from durable.app import App
+from durable.client import Client, StatusFilter
+from durable.errors import InvalidInput, RunEnded
+from durable.model.run import Run, Status
+from durable.ports import Ports
+from handlers.requests import MessageRequest, StartRequest, TerminateRequest
+from handlers.views import entry_view, row_view, run_view
+
+LARGEST_PAGE: Final = 100
+_STATUSES: Final = ("open", *get_args(Status))
+_PARAMETERS: Final = ("workflow", "status", "cursor", "limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The answer to a start."""
+
+    view: dict[str, Any]
+    created: bool
+    """False for a run that an earlier start, the same as this, has created."""
+
+
+class Runs:
+    """The runs of an app, as callers of the API see them."""
+
+    def __init__(self, app: App[Any], client: Client, ports: Ports) -> None:
+        self._app = app
+        self._client = client
+        self._ports = ports
+
+    @property
+    def app_name(self) -> str:
+        """The name that the App was given."""
+        return self._app.name
+
+    def workflows(self) -> list[dict[str, Any]]:
+        """What can be started, and the older versions that open runs may have."""
+        return [
+            {
+                "name": workflow.name,
+                "version": workflow.version,
+                "newest": workflow is self._app.newest(workflow.name),
+                "input": codec.type_name(workflow.input_type) if workflow.takes_input else None,
+                "output": codec.type_name(workflow.output_type),
+                "tags": list(workflow.tags),
+            }
+            for workflow in self._app.workflows
+        ]
+
+    def start(self, request: StartRequest, idempotency_key: str | None) -> Started:
+        """Starts a run, or finds the one that the same start created."""
+        asked_at = self._ports.clock.now()
+        # A workflow without an input and one whose input is null are not the same.
+        given = (request.input,) if "input" in request.model_fields_set else ()
+        handle = self._client.start(
+            request.workflow, *given, id=request.id, idempotency_key=idempotency_key, tags=request.tags
+        )
+        run = self._client.get(handle.id)
+        return Started(self._view(run), created=run.created_at >= asked_at)
+
+    def get(self, run_id: str) -> dict[str, Any]:
+        """One run, with its payloads."""
+        return self._view(self._client.get(run_id))
+
+    def history(self, run_id: str) -> list[dict[str, Any]]:
+        """What the run has recorded, in order."""
+        return [entry_view(entry) for entry in self._client.history(run_id)]
+
+    def page(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Runs, newest first, by the parameters of the query string."""
+        if unknown := sorted(set(query) - set(_PARAMETERS)):
+            raise InvalidInput("the query", f"there is no {', '.join(unknown)}; it takes {', '.join(_PARAMETERS)}")
+        status = query.get("status") or None
+        if status is not None and status not in _STATUSES:
+            raise InvalidInput("status", f"{status!r} is not one of {', '.join(_STATUSES)}")
+        workflow = query.get("workflow") or None
+        if workflow is not None:
+            self._app.newest(workflow)
+        page = self._client.list(
+            workflow,
+            status=cast("StatusFilter | None", status),
+            limit=_limit(query.get("limit")),
+            cursor=query.get("cursor") or None,
+        )
+        return {"runs": [row_view(row) for row in page.runs], "cursor": page.cursor}
+
+    def send(self, run_id: str, request: MessageRequest) -> dict[str, Any]:
+        """Accepts a message for the run's mailbox."""
+        return {"id": self._client.send(run_id, request.name, request.body, id=request.id)}
+
+    def terminate(self, run_id: str, request: TerminateRequest) -> dict[str, Any]:
+        """Ends the run; doing so again changes nothing, and a run that ended otherwise is refused."""
+        self._client.terminate(run_id, reason=request.reason or "")
+        run = self._client.get(run_id)
+        if run.status != "cancelled":
+            raise RunEnded(run_id, run.status)
+        return self._view(run)
+
+    def resume(self, run_id: str) -> dict[str, Any]:
+        """Lets a blocked run try again."""
+        self._client.resume(run_id)
+        return self._view(self._client.get(run_id))
+
+    def _view(self, run: Run) -> dict[str, Any]:
+        store = self._ports.store
+        return run_view(
+            run,
+            input=store.get_payload(run.id, "input") if run.input_stored else run.input,
+            # The turn that ended the run stored its output, under its own epoch.
+            output=store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output,
+            now=self._ports.clock.now(),
+        )
+
+
+def _limit(text: str | None) -> int:
+    if not text:
+        return 50
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= LARGEST_PAGE):
+        raise InvalidInput("limit", f"{text[:20]!r} is not a number from 1 to {LARGEST_PAGE}")
+    return int(text)

@@ -1,0 +1,99 @@
+"""What the API shows of runs: plain JSON values, times in ISO 8601, payloads as the JSON that they are."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from durable.errors import ErrorInfo
+from durable.model.entry import Entry
+from durable.model.message import StoredMessage
+from durable.model.run import Run
+from durable.ports import RunSummary
+
+
+def run_view(run: Run, *, input: str | None, output: str | None, now: float) -> dict[str, Any]:
+    """A run with its payloads (JSON texts). A run that somebody works on right now is `running`."""
+    return {
+        "id": run.id,
+        "workflow": run.workflow,
+        "version": run.version,
+        "status": "running" if run.held_at(now) and not run.ended else run.status,
+        "reason": run.reason,
+        "waiting_for": list(run.waiting_for),
+        "due_at": moment(run.due_at),
+        "created_at": moment(run.created_at),
+        "started_at": moment(run.started_at),
+        "updated_at": moment(run.updated_at),
+        "finished_at": moment(run.finished_at),
+        "tags": list(run.tags),
+        "parent": run.parent,
+        "input": payload(input),
+        "output": payload(output),
+        "error": error_view(run.error),
+        "undelivered": run.undelivered,
+    }
+
+
+def row_view(row: RunSummary) -> dict[str, Any]:
+    """A row of a listing."""
+    return {
+        "id": row.id,
+        "workflow": row.workflow,
+        "status": row.outcome or "open",
+        "created_at": moment(row.created_at),
+        "tags": list(row.tags),
+    }
+
+
+def entry_view(entry: Entry) -> dict[str, Any]:
+    """An item of the history."""
+    return {
+        "location": entry.location,
+        "mark": entry.mark,
+        "kind": entry.kind,
+        "value": payload(entry.value),
+        "error": error_view(entry.error),
+        "failure": entry.failure,
+        "attempts": entry.attempts,
+        "started_at": moment(entry.started_at),
+        "recorded_at": moment(entry.at),
+        "retry_at": moment(entry.retry_at),
+        "messages": [message_view(message) for message in entry.messages],
+    }
+
+
+def message_view(message: StoredMessage) -> dict[str, Any]:
+    """A message of the mailbox."""
+    return {
+        "id": message.id,
+        "name": message.name,
+        "kind": message.kind,
+        "body": payload(message.body),
+        "arrived_at": moment(message.arrived_at),
+    }
+
+
+def error_view(error: ErrorInfo | None) -> dict[str, Any] | None:
+    """A recorded error with its causes."""
+    if error is None:
+        return None
+    return {
+        "type": error.qualified,
+        "message": error.message,
+        "data": error.data,
+        "cause": error_view(error.cause),
+    }
+
+
+def payload(text: str | None) -> Any:
+    """The value of a JSON text; null for none."""
+    return None if text is None else json.loads(text)
+
+
+def moment(seconds: float | None) -> str | None:
+    """A time as people and programs read it: UTC, to the millisecond."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
