@@ -94,7 +94,7 @@ format: $(SETUP)  ## Format the code and apply ruff's safe fixes
 .PHONY: e2e
 e2e: $(SETUP) .venv-sam/.stamp-lock .venv-ministack/.stamp-lock  ## Deploy template.yaml with SAM to a second emulator and drive it
 	$(call say,end-to-end tests)
-	@$(PY) -m pytest -q -m e2e $(ARGS)
+	@$(PY) -m pytest -q -m e2e --timeout 400 $(ARGS)
 
 .PHONY: budget
 budget: $(SETUP)  ## Count AWS requests and write units against the budget

@@ -79,7 +79,7 @@ STORE: Final = {
     "announce": Budget(1, 1),
     "record_fences": Budget(1, 1),
     "load, empty": Budget(1, 0, 1),
-    "load, 10 entries": Budget(1, 0, 1),
+    "load, 10 entries of 400 bytes": Budget(1, 0, 2),
     "put_entry": Budget(1, 1),
     "put_entry, 40 KB of text": Budget(1, 1),
     "put_message": Budget(1, 1),
@@ -106,13 +106,15 @@ TURNS: Final = {
     "turn: first, 4 steps, sleep of 10 minutes": Budget(8, 8, 1),
     "turn: timer, sleep ended, 4 steps, sleep of 3 days": Budget(9, 9, 1),
     "turn: timer a minute early, forwarded": Budget(1, 0),
-    "turn: timer, sleep ended, 2 steps, completed": Budget(6, 6, 1.5),
-    "run: 10 steps, 2 sleeps": Budget(26, 26, 3.5),
+    "turn: timer, sleep ended, 2 steps, completed": Budget(6, 7, 1),
+    "run: 10 steps, 2 sleeps": Budget(26, 27, 3),
     "send": Budget(2, 0, 1),
-    "turn: a message, waiting for the next": Budget(6, 7, 1),
-    "turn: nothing to do, after a consumed message": Budget(4, 3, 1),
-    "turn: nothing to do": Budget(3, 2, 1),
-    "turn: a message, completed": Budget(5, 6, 1),
+    # A run that is due in weeks is made due at the lease's end for the turn, and back: four index writes.
+    "turn: a message, waiting for the next": Budget(5, 8, 1),
+    # A wake says that the run is due about now; where that is wrong, one more acquire.
+    "turn: an idle wake, deleting a consumed message": Budget(5, 8, 1),
+    "turn: an idle wake": Budget(4, 7, 1),
+    "turn: a message, completed": Budget(5, 8, 1),
 }
 
 
@@ -181,7 +183,7 @@ def store_operations(world: Emulated, ledger: Ledger) -> None:
     for entry in entries[1:10]:
         store.put_entry("created", entry)
     world.counter.take()
-    measure("load, 10 entries", lambda: store.load("created"))
+    measure("load, 10 entries of 400 bytes", lambda: store.load("created"))
     large = Entry(location="large", kind="step", epoch=mine.epoch, n=11, at=now, value=json.dumps("text " * 8_000))
     measure("put_entry, 40 KB of text", lambda: store.put_entry("created", large))
     measure("delete_entries, 2", lambda: store.delete_entries("created", ["s1", "s2"], epoch=mine.epoch))
@@ -282,31 +284,41 @@ def turns(world: Emulated, ledger: Ledger) -> None:
     part("turn: timer a minute early, forwarded", world.skip)
     part("turn: timer, sleep ended, 2 steps, completed", world.skip)
     ledger.enter("run: 10 steps, 2 sleeps", whole)
-    assert client.result("ten-steps") == 10
+    assert_completed(world, "ten-steps")
 
     client.start(approval, id="approval")
     world.settle_down()
     measure("send", lambda: client.send("approval", APPROVE, "yes"))
     measure("turn: a message, waiting for the next", world.settle_down)
     world.ports.runs.send(Wake(run_id="approval", id="wake-1", reason="budget"))
-    measure("turn: nothing to do, after a consumed message", world.settle_down)
+    measure("turn: an idle wake, deleting a consumed message", world.settle_down)
     world.ports.runs.send(Wake(run_id="approval", id="wake-2", reason="budget"))
-    measure("turn: nothing to do", world.settle_down)
+    measure("turn: an idle wake", world.settle_down)
     client.send("approval", APPROVE, "yes")
     measure("turn: a message, completed", world.settle_down)
-    assert client.result("approval") == "yesyes"
+    assert_completed(world, "approval")
+
+
+def assert_completed(world: Emulated, run_id: str) -> None:
+    """Costs mean something only if the work was done."""
+    with world.counter.paused():
+        run = world.ports.store.get(run_id)
+    if run is None or run.status != "completed":
+        raise AssertionError(f"{run_id} is not completed: {run}")
 
 
 def main() -> int:
     """Measures everything; 1 if something is over its budget."""
+    over: list[str] = []
     with mock_aws():
-        world = Emulated(app)
-        ledger = Ledger(world, STORE | TURNS)
-        store_operations(world, ledger)
-        turns(world, ledger)
-    if ledger.over:
-        print(f"over budget: {', '.join(ledger.over)}", file=sys.stderr)
-    return 1 if ledger.over else 0
+        for measured, budgets in ((store_operations, STORE), (turns, TURNS)):
+            world = Emulated(app, stack=measured.__name__.replace("_", "-"))
+            ledger = Ledger(world, budgets)
+            measured(world, ledger)
+            over += ledger.over
+    if over:
+        print(f"over budget: {', '.join(over)}", file=sys.stderr)
+    return 1 if over else 0
 
 
 if __name__ == "__main__":

@@ -61,9 +61,9 @@ class MirroredTimers(MemoryTimers):
 class Emulated:
     """Inside `moto.mock_aws()`: ports, a counter over their clients, a client and one warm orchestrator."""
 
-    def __init__(self, app: App[Any]) -> None:
+    def __init__(self, app: App[Any], *, stack: str) -> None:
         clients = make_clients(region=REGION)
-        stood = provision(TEMPLATE, region=REGION)
+        stood = provision(TEMPLATE, stack=stack, region=REGION)
         self.settings = Settings.from_environment(stood.functions["OrchestratorFunction"].environment)
         self.clock = VirtualClock()
         real = aws_ports(self.settings, clients)

@@ -15,6 +15,9 @@ R = TypeVar("R")
 T_co = TypeVar("T_co", covariant=True)
 
 
+# Generic values have no slots: frozen ones with slots fail when they are made as `Ok[int](3)`.
+
+
 @dataclass(frozen=True, init=False)
 class Signal(Generic[T]):
     """A message name with the type of its body: `APPROVE = Signal("approve", Approve)`; any type form will do."""

@@ -6,10 +6,11 @@ import contextvars
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from durable.errors import Deadlock, Misuse
-from durable.journal import Journal, Scope, current_scope, is_awaited, unawaited
+from durable.journal import Checkpoint, Journal, current_scope, is_awaited, unawaited
 from durable.loop import Running, WorkflowLoop
 from durable.model.entry import Entry
 from durable.model.run import Wait
@@ -73,7 +74,7 @@ class Execution:
         """Results that came after their operation had been cancelled."""
         self.live = not self.journal.records and not waits
         """Whether every recorded result has been delivered and everything recorded was claimed."""
-        self._root = Scope()
+        self._root = self.journal.root
         context = contextvars.copy_context()
         context.run(current_scope.set, self._root)
         with Running(self.loop):
@@ -115,6 +116,7 @@ class Execution:
         if _is_answered(operation):
             return
         self.loop.pass_time(entry.at)
+        self.journal.delivered(entry)
         if operation.resolve(entry):
             self.loop.run_until_idle()
         else:
@@ -131,7 +133,7 @@ class Execution:
 
     def unwind(self) -> list[str]:
         """Ends every task with RunSuspended, newest first; returns what should be in the log."""
-        texts = unwind(self.loop)
+        texts = unwind(self.loop, ended=self.finished)
         reports = [*self.loop.reports, *texts]
         self.loop.reports.clear()
         self.journal.fresh.clear()
@@ -154,9 +156,9 @@ class Execution:
         """Whether the workflow has returned or raised."""
         return self._main.done()
 
-    @property
+    @cached_property
     def outcome(self) -> Returned | Raised:
-        """How the workflow ended; only after `finished`."""
+        """How the workflow ended; only after `finished`. Kept, because a cancelled task tells its own error only once."""
         if self._main.cancelled():
             try:
                 self._main.result()
@@ -171,6 +173,10 @@ class Execution:
             record = journal.order[journal.position]
             if record is None:
                 break
+            if isinstance(record, Checkpoint):
+                journal.position += 1
+                journal.check_further_waits()
+                continue
             entry = record.entry
             assert entry is not None
             if not is_awaited(record):
@@ -181,8 +187,10 @@ class Execution:
             operation: Any = record.operation
             if operation.resolve(entry):
                 loop.run_until_idle()
-            else:
+            elif operation.may_be_late:
                 self.skipped.append(entry)
+            else:
+                raise journal.diverged(f'the code cancels {entry.kind} "{entry.key}" before its recorded result')
         if not self.finished:
             journal.check_all_claimed()
         self.live = True
@@ -196,6 +204,7 @@ class Execution:
         if not self._main.done():
             return False
         self.journal.check_all_claimed()
+        self.journal.check_all_delivered()
         match self.outcome:
             case Raised(Misuse() as misuse):
                 raise misuse

@@ -106,12 +106,15 @@ def _data(exc: BaseException) -> dict[str, Any] | None:
 
 # Classes that are also StepFailed
 
+_NEVER_MIXED: Final = (StepFailed, StopIteration, StopAsyncIteration)
+"""A future refuses the two that end iterations, and the interpreter gives them a meaning of its own."""
+
 _mixtures: dict[type[BaseException], type[StepFailed]] = {}
 
 
 def _mixed(error: ErrorInfo) -> type[StepFailed]:
     cls = _loaded(error.module, error.type)
-    if cls is None or not issubclass(cls, Exception) or issubclass(cls, StepFailed):
+    if cls is None or not issubclass(cls, Exception) or issubclass(cls, _NEVER_MIXED):
         return StepFailed
     try:
         return _mixtures[cls]
@@ -126,13 +129,14 @@ def _mixture(cls: type[Exception]) -> type[StepFailed]:
         "__str__": StepFailed.__str__,
         "__repr__": StepFailed.__str__,
         "__setattr__": Exception.__setattr__,
-        "__module__": StepFailed.__module__,
-        "__qualname__": f"StepFailed[{cls.__qualname__}]",
+        # In logs and tracebacks it is called what the user calls it.
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
         # Plain attributes, so that properties of the same names in the user's class do not stand in the way.
         **dict.fromkeys(_OWN),
     }
     try:
-        return cast("type[StepFailed]", type(f"StepFailed[{cls.__name__}]", (StepFailed, cls), body))
+        return cast("type[StepFailed]", type(cls.__name__, (StepFailed, cls), body))
     except Exception:  # noqa: BLE001 - layout conflicts, metaclasses, __init_subclass__: then it stays a plain StepFailed
         return StepFailed
 

@@ -8,10 +8,10 @@ from durable.errors import NotAvailable
 
 PENDING: Final = frozenset({
     # workflow code
-    "ctx.transact", "ctx.call", "ctx.loop", "ctx.try_block", "ctx.retrying", "ctx.wait_until",
-    "ctx.join", "ctx.race", "ctx.map", "ctx.try_map", "ctx.wait_for_event", "ctx.callback", "ctx.webhook",
+    "ctx.transact", "ctx.call", "ctx.try_block", "ctx.retrying", "ctx.wait_until",
+    "ctx.try_map", "ctx.wait_for_event", "ctx.callback", "ctx.webhook",
     "ctx.child", "ctx.start_child", "ctx.continue_as_new", "ctx.entity", "ctx.set_state", "ctx.set_attributes",
-    "ctx.add_tags", "ctx.get_version", "ctx.patched", "ctx.removed", "ctx.review", "ctx.breakpoint",
+    "ctx.add_tags", "ctx.removed", "ctx.review", "ctx.breakpoint",
     "ctx.rollback_checkpoint", "ctx.offload", "ctx.stream", "ctx.updates.next", "Step.undo",
     # registration
     "app.entity", "app.schedule", "app.on_event", "app.queue", "@app.workflow(singleton=...)",

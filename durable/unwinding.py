@@ -17,8 +17,10 @@ _given_up: list[Any] = []
 """Coroutines that swallow everything: dropped, they would run on in any thread, whenever the garbage collector comes."""
 
 
-def unwind(loop: WorkflowLoop) -> list[str]:
+def unwind(loop: WorkflowLoop, *, ended: bool) -> list[str]:
     """Throws RunSuspended into every task, newest first; returns what a person should read.
+
+    Once the workflow has ended, nobody will look at the errors of its other tasks any more: they are among it.
 
     Not `coro.close()`: where clean-up waits again, that strands the inner frame and feeds a RuntimeError into the
     `except Exception` of the outer one.
@@ -32,6 +34,8 @@ def unwind(loop: WorkflowLoop) -> list[str]:
             quiet: Any = task
             quiet._log_destroy_pending = False  # noqa: SLF001  it is abandoned on purpose
             if task.done():
+                if ended and quiet._log_traceback:  # noqa: SLF001  set until someone asks for the error
+                    texts.append(f"task {task.get_name()} failed and nobody awaited it: {task.exception()!r}")
                 quiet._log_traceback = False  # noqa: SLF001  the run goes on in another turn, and so does its error
             elif (text := _end(loop, task)) is not None:
                 texts.append(text)

@@ -18,6 +18,9 @@ S_co = TypeVar("S_co", covariant=True, default=None)
 Source = Literal["step", "join", "race", "block"]
 
 
+# Generic values have no slots: frozen ones with slots fail when they are made as `Ok[int](3)`.
+
+
 @dataclass(frozen=True)
 class Ok(Generic[T_co]):
     """The operation succeeded."""

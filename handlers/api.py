@@ -13,7 +13,9 @@ from urllib.parse import quote, unquote
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
+from durable.errors import InvalidInput
 from handlers import bootstrap, problems
+from handlers.bootstrap import AppNotFound
 from handlers.problems import Problem
 from handlers.requests import MessageRequest, NoBody, Request, StartRequest, TerminateRequest
 from handlers.runs import Runs
@@ -31,8 +33,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answers one request of the HTTP API; every refusal is a problem document."""
     try:
         resolver = _resolver()
-    except Exception as error:
-        log.exception("the deployment is broken")
+    except (AppNotFound, InvalidInput) as error:
+        log.error("the deployment is broken: %s", error)  # noqa: TRY400 - the sentence says it all
         broken = Problem(status=503, type="deployment-broken", title="The deployment is broken", detail=str(error))
         body = broken.document(event.get("rawPath", "/"))
         return {"statusCode": broken.status, "headers": {"content-type": problems.CONTENT_TYPE}, "body": body}
@@ -132,3 +134,6 @@ def _answer(value: Any, status: int = HTTPStatus.OK, headers: Mapping[str, str] 
 def _problem(api: APIGatewayHttpResolver, problem: Problem) -> Response[str]:
     document = problem.document(api.current_event.path)
     return Response(problem.status, problems.CONTENT_TYPE, document, headers=dict(problem.headers))
+
+
+bootstrap.prepare(lambda _: _resolver())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import logging
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,9 +13,14 @@ from durable.aws import Clients, aws_ports, make_clients
 from durable.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from durable.client import Client
     from durable.engine.maintenance import Maintenance
     from durable.engine.orchestrator import Orchestrator
+
+
+log = logging.getLogger("durable")
 
 
 class AppNotFound(Exception):
@@ -62,6 +69,15 @@ def container() -> Container:
     return Container(settings, make_clients(), load_app(settings.app))
 
 
+def prepare(part: Callable[[Container], object]) -> None:
+    """Builds what a function needs while it is imported: Lambda gives that phase a whole processor, whatever the memory.
+
+    What goes wrong is not told here but at the first invocation, which has somebody to tell it to.
+    """
+    with contextlib.suppress(Exception):
+        part(container())
+
+
 def load_app(name: str) -> App[Any]:
     """The App object that `package.module:name` says.
 
@@ -81,6 +97,7 @@ def load_app(name: str) -> App[Any]:
             ) from error
         raise AppNotFound(name, f"{module_name} imports {missing}, which is not installed") from error
     except Exception as error:
+        log.exception("%s cannot be imported", module_name)
         raise AppNotFound(name, f"importing {module_name} raised {type(error).__name__}: {error}") from error
     found: Any = getattr(module, attribute, None)
     if isinstance(found, App):

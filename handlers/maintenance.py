@@ -17,3 +17,6 @@ def handler(_event: Mapping[str, Any], _context: object) -> dict[str, int]:
     if sweep.woken or sweep.unblocked:
         log.warning("maintenance woke %d overdue runs and tried %d blocked ones again", sweep.woken, sweep.unblocked)
     return {"woken": sweep.woken, "unblocked": sweep.unblocked}
+
+
+bootstrap.prepare(lambda container: container.maintenance)

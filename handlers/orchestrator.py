@@ -102,3 +102,6 @@ def _delay(record: Mapping[str, Any]) -> int:
         return 0
     received = int(record["attributes"].get("ApproximateReceiveCount", "1"))
     return min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(received - 1, 10))
+
+
+bootstrap.prepare(lambda container: container.orchestrator)

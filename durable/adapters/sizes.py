@@ -67,11 +67,13 @@ def check_payload(what: str, text: str | None) -> None:
 
 def check_entry(entry: Entry) -> None:
     """Refuses an entry that would not fit into an item."""
-    what = f'the result of "{entry.location}"'
-    check_payload(what, entry.value)
-    error = None if entry.error is None else error_text(entry.error)
-    messages = messages_text(entry.messages) if entry.messages else None
-    _check_item(what, [part for part in (entry.value, error, messages) if part is not None])
+    parts: list[str] = []
+    for part in (*entry.carried, entry):
+        check_payload(f'the result of "{part.location}"', part.value)
+        error = None if part.error is None else error_text(part.error)
+        messages = messages_text(part.messages) if part.messages else None
+        parts += [text for text in (part.value, error, messages) if text is not None]
+    _check_item(f'the result of "{entry.location}"', parts)
 
 
 def check_message(message: StoredMessage) -> None:

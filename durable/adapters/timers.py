@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SCHEDULE_LEAD: Final = 60.0
 """Scheduler fires within the minute that starts at the time it is given, so it is given one earlier."""
 
+CLOCK_SKEW: Final = 60.0
+"""A time that lies closer may have passed by Scheduler's own clock, and it refuses times in the past."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleTarget:
@@ -93,8 +96,7 @@ class AwsTimers:
             match code_of(error):
                 case "ConflictException":
                     return True
-                case "ValidationException" if fires_at <= self._clock.now() + 1:
-                    # The expression is in the past by Scheduler's clock.
+                case "ValidationException" if fires_at <= self._clock.now() + CLOCK_SKEW:
                     return False
                 case _:
                     raise

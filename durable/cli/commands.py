@@ -150,6 +150,9 @@ def dev(
     ] = None,
 ) -> None:
     """Run everything on this machine: AWS emulated, functions, queues, timers, schedules and the API."""
+    module, separator, name = app.partition(":")
+    if not (separator and name.isidentifier() and all(part.isidentifier() for part in module.split("."))):
+        raise typer.BadParameter(f"{app!r} is no app; write it as package.module:name", param_hint="--app")
     from durable.cli.dev import run_stack  # noqa: PLC0415 - the local stack is an extra, and slow to import
 
     raise typer.Exit(run_stack(app=app, port=port, template=template, timeout=timeout, out=out, err=err))

@@ -123,7 +123,8 @@ def _name(entry: Mapping[str, Any]) -> str:
 def _outcome(entry: Mapping[str, Any]) -> str:
     parts: list[str] = []
     if error := entry.get("error"):
-        parts.append(printable(f"{error['type']}: {error['message']}" if error.get("message") else error["type"]))
+        kind = error["type"].rpartition(".")[2]
+        parts.append(printable(f"{kind}: {error['message']}" if error.get("message") else kind))
     elif entry.get("value") is not None:
         parts.append(shown(entry["value"]))
     elif messages := entry.get("messages"):
@@ -131,7 +132,8 @@ def _outcome(entry: Mapping[str, Any]) -> str:
     if entry.get("attempts", 0) > 1:
         parts.append(f"({entry['attempts']} attempts)")
     if entry.get("retry_at"):
-        parts.append(f"(again at {entry['retry_at']})")
+        pause = (_time(entry["retry_at"]) - _time(entry["recorded_at"])).total_seconds()
+        parts.append(f"(again after {duration(pause)})")
     return " ".join(parts)
 
 

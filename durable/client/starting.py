@@ -83,7 +83,7 @@ def new_run(
         input=None if apart else text,
         input_stored=apart,
         input_digest=codec.digest(text),
-        tags=check_tags((*workflow.tags, *tags)),
+        tags=check_tags((*workflow.tags, *check_tags(tags))),
         due_at=now + LOST_START_SECONDS,
     )
     return run, text if apart else None

@@ -125,11 +125,15 @@ def _adapter(type_: Type) -> TypeAdapter[Any]:
 
 def _new_adapter(type_: Type) -> TypeAdapter[Any]:
     try:
-        return TypeAdapter(type_, config=_CONFIG)
+        try:
+            return TypeAdapter(type_, config=_CONFIG)
+        except PydanticUserError as problem:
+            if problem.code != "type-adapter-config-unused":
+                raise
+            return TypeAdapter(type_)
     except PydanticUserError as problem:
-        if problem.code != "type-adapter-config-unused":
-            raise
-        return TypeAdapter(type_)
+        reason = problem.message.partition(". ")[0]
+        raise NotStorable(f"values of type {type_name(type_)} cannot be stored: {reason}") from problem
 
 
 def _plain_text(value: object, what: str) -> str:

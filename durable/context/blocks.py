@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Never, TypeVar, cast, overload
 
-from durable.context.part import Op, Part
+from durable.context.part import Op, Part, close_coroutine
 from durable.model.duration import Duration
-from durable.options import RETRIES, Backoff, Step
+from durable.model.ids import check_name
+from durable.ops.loop import HISTORY, loop
+from durable.options import MISSING, RETRIES, Backoff, Step, count
 from durable.values import Break, Continue, Failed, Ok, Source
 
 if TYPE_CHECKING:
@@ -42,13 +45,21 @@ class Blocks(Part):
         state: S,
         history: int = 20,
     ) -> Op[T]: ...
-    def loop(self, name: str, body: Any, /, **_options: Any) -> Any:
+    def loop(self, name: str, body: Any, /, *, state: Any = MISSING, history: int = HISTORY) -> Any:
         """Runs the body until it returns `Break(value)`, and gives that value.
 
         `Continue(state)` goes on with another state, the only thing that passes from one iteration to the next: past
         iterations are not executed again. Every `history` iterations the progress is recorded.
         """
-        self._missing("ctx.loop")
+        if not callable(body):
+            close_coroutine(body)
+            raise TypeError(
+                f"ctx.loop() takes a function of the context, and of the state if there is one, not {body!r}"
+            )
+        name = check_name("name of a loop", name)
+        interval = count("ctx.loop(history=...)", history, minimum=1)
+        known = cast("Callable[..., Awaitable[Any]]", body)
+        return loop(self._execution, name, known, functools.partial(known, self), state=state, history=interval)
 
     def try_block(
         self,

@@ -5,14 +5,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, cast, overload
 
 from typing_extensions import TypeIs, TypeVar
 
-from durable.context.part import Op, Part
+from durable.context.part import Op, Part, close_coroutine
+from durable.errors import DuplicateName
 from durable.model.ids import check_name
+from durable.ops.branches import Body
+from durable.ops.join import join
+from durable.ops.map import map_items
+from durable.ops.operation import Block
+from durable.ops.race import race
+from durable.options import count
 from durable.values import MapResult, Winner
 
 if TYPE_CHECKING:
@@ -37,7 +44,9 @@ class Branch(Generic[T_co]):
     """One named branch of a join or race; arguments are bound here, so no closure over a loop's variable is needed."""
 
     key: str
-    fn: Callable[[Context], Awaitable[T_co]]
+    fn: Callable[..., Awaitable[T_co]]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
 
     def __init__(
         self,
@@ -47,23 +56,77 @@ class Branch(Generic[T_co]):
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
+        if not callable(fn):
+            raise TypeError(f"Branch() takes a function that gets the context first, not {fn!r}")
         object.__setattr__(self, "key", check_name("branch key", key))
-        object.__setattr__(self, "fn", _bound(fn, args, kwargs))
+        object.__setattr__(self, "fn", fn)
+        object.__setattr__(self, "args", args)
+        object.__setattr__(self, "kwargs", kwargs)
 
     def won(self, winner: Winner[Any], /) -> TypeIs[Winner[T_co]]:
         """Whether this branch decided the race; the checkers know the type of the value from then on."""
         return winner.key == self.key
 
 
-def _bound(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], Any]:
+def _bodies(operation: str, ctx: Any, branches: tuple[Any, ...]) -> dict[str, Body]:
+    if len(branches) == 1 and isinstance(branches[0], Mapping):
+        functions = cast("Mapping[str, Callable[..., Any]]", branches[0])
+        return {check_name("branch key", key): _body(operation, ctx, key, fn) for key, fn in functions.items()}
+    bodies: dict[str, Body] = {}
+    for branch in branches:
+        if not isinstance(branch, Branch):
+            for other in branches:
+                close_coroutine(other)
+            raise TypeError(f'{operation}() takes Branch("key", fn, ...) for each branch, not {type(branch).__name__}')
+        known = cast("Branch[Any]", branch)
+        if known.key in bodies:
+            raise DuplicateName(known.key, operation)
+        bodies[known.key] = functools.partial(known.fn, ctx, *known.args, **known.kwargs)
+    return bodies
+
+
+def _body(operation: str, ctx: Any, key: str, fn: object) -> Body:
     if not callable(fn):
-        raise TypeError(f"Branch() takes a function that gets the context first, not {fn!r}")
+        close_coroutine(fn)
+        raise TypeError(
+            f'{operation}() got {type(fn).__name__} for branch "{key}", not a function that takes the context'
+        )
+    return functools.partial(cast("Callable[..., Awaitable[Any]]", fn), ctx)
 
-    @functools.wraps(fn)
-    def call(ctx: Any) -> Any:
-        return fn(ctx, *args, **kwargs)
 
-    return call
+class _InOrder(Coroutine[Any, Any, tuple[Any, ...]]):
+    """A join whose values come as a tuple. No `async def`: one that is dropped before it begins would hide its join."""
+
+    __slots__ = ("_iterator", "_join")
+
+    def __init__(self, join: Block) -> None:
+        self._join = join
+        self._iterator: Generator[Any, Any, tuple[Any, ...]] | None = None
+
+    def __await__(self) -> Generator[Any, Any, tuple[Any, ...]]:
+        values: dict[str, Any] = yield from self._join.__await__()
+        return tuple(values.values())
+
+    def send(self, value: Any) -> Any:
+        if self._iterator is None:
+            self._iterator = self.__await__()
+        return self._iterator.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return (self._join if self._iterator is None else self._iterator).throw(*error)
+
+    def close(self) -> None:
+        (self._join if self._iterator is None else self._iterator).close()
+
+    @property
+    def cr_frame(self) -> Any:
+        """As of the join itself, for whoever looks whether it has begun."""
+        return self._join.cr_frame
+
+    @property
+    def cr_await(self) -> Any:
+        """As of the join itself."""
+        return self._join.cr_await
 
 
 class Branching(Part):
@@ -93,7 +156,9 @@ class Branching(Part):
         Raises:
             JoinError: All have settled and some failed; it holds every failure.
         """
-        self._missing("ctx.join")
+        bodies = _bodies("ctx.join", self, branches)
+        block = join(self._execution, check_name("name of a join", name), bodies)
+        return block if branches and isinstance(branches[0], Mapping) else _InOrder(block)
 
     @overload
     def race(
@@ -117,7 +182,10 @@ class Branching(Part):
         Raises:
             RaceError: All failed.
         """
-        self._missing("ctx.race")
+        if settle not in {"success", "first"}:
+            raise ValueError(f'ctx.race(settle=...) must be "success" or "first", not {settle!r}')
+        bodies = _bodies("ctx.race", self, branches)
+        return race(self._execution, check_name("name of a race", name), bodies, settle)
 
     def map(
         self,
@@ -130,7 +198,12 @@ class Branching(Part):
         key: Callable[[I], str] | None = None,
     ) -> Op[list[T]]:
         """Runs the function for every item, `concurrency` at a time, and gives the results in the items' order."""
-        self._missing("ctx.map")
+        if not callable(fn):
+            raise TypeError(f"ctx.map() takes a function of the context and an item, not {fn!r}")
+        name = check_name("name of a map", name)
+        bound = functools.partial(cast("Callable[..., Awaitable[T]]", fn), self)
+        size = count("ctx.map(concurrency=...)", concurrency, minimum=1)
+        return map_items(self._execution, name, items, bound, concurrency=size, key=key)
 
     def try_map(
         self,

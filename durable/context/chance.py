@@ -33,7 +33,7 @@ class Draws:
         count = self._drawn.get((stream, scope), 0)
         self._drawn[stream, scope] = count + 1
         seed = f"{self._execution.run_id}\n{scope}\n{stream}\n{count}".encode()
-        drawn = blake2b(seed, digest_size=min(size, 64)).digest()
+        drawn = blake2b(seed, digest_size=max(1, min(size, 64))).digest()
         block = 0
         while len(drawn) < size:
             block += 1

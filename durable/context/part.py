@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
@@ -19,6 +20,12 @@ Op: TypeAlias = Coroutine[Any, Any, T]
 Coroutine, not Awaitable: only then do both pyright (reportUnusedCoroutine) and mypy (unused-coroutine) report a
 forgotten `await`, and `asyncio.create_task` accepts it.
 """
+
+
+def close_coroutine(value: object) -> None:
+    """Spares the reader of a TypeError the warning about a coroutine that was never awaited."""
+    if inspect.iscoroutine(value):
+        value.close()
 
 
 class Part:

@@ -12,6 +12,9 @@ from typing_extensions import TypeVar
 
 from durable.channels import StateKey
 from durable.context.part import Op, Part
+from durable.model.ids import check_name
+from durable.ops.version import VersionOperation
+from durable.options import count
 from durable.values import Blob
 
 T = TypeVar("T")
@@ -38,11 +41,12 @@ class States(Part):
 
     def get_version(self, name: str, latest: int, /) -> int:
         """The version of the code at this place: the latest, or 1 in a run that had passed it under older code."""
-        self._missing("ctx.get_version")
+        latest = count("ctx.get_version(latest)", latest, minimum=1)
+        return VersionOperation(self._execution, check_name("name of a version", name), latest).answer
 
     def patched(self, name: str, /) -> bool:
         """Whether this run takes the new code at this place."""
-        self._missing("ctx.patched")
+        return self.get_version(name, 2) > 1
 
     def removed(self, name: str, kind: str, /) -> None:
         """Accepts the record of an operation whose code was deleted."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
 from durable.codec import callable_name
-from durable.context.part import Op, Part
+from durable.context.part import Op, Part, close_coroutine
 from durable.definitions import RemoteStep, Workflow
 from durable.model.ids import check_name
 from durable.ops.step import StepOperation, TryStepOperation
@@ -113,7 +113,10 @@ class StepCalls(Part):
             case _:
                 return None, PLAIN, _passed_function(operation, first), args
         if not args:
-            raise TypeError(f'{operation}() got a name or a policy and no function: {operation}("name", fn, ...)')
+            raise TypeError(
+                f'{operation}() got a name or a policy and no function. Write {operation}("name", fn, ...); if the text is '
+                f"the result of a call, {operation}(fn, ...), not {operation}(fn(...))."
+            )
         if policy.undo_fn is not None:
             self._missing("Step.undo")
         return name, policy, _passed_function(operation, args[0]), args[1:]
@@ -141,7 +144,7 @@ def _called_instead_of_passed(operation: str, value: Any) -> TypeError:
     name = "fn"
     if inspect.iscoroutine(value):
         name = value.__qualname__.rpartition(".")[2]
-        value.close()
+        close_coroutine(value)
     return TypeError(
         f"{operation}() got {_shown(value)}, not a function. Pass the function and its arguments: "
         f"{operation}({name}, ...), not {operation}({name}(...))."

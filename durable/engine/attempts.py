@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from durable import failures
 from durable.engine.retries import GiveUp, Interrupted, Retry, StepTimeout, after_failure
 from durable.engine.steps import Finished, Job
-from durable.errors import LimitExceeded, NotStorable, StepInterrupted, StepTooLong
+from durable.errors import LimitExceeded, Misuse, NotStorable, StepInterrupted, StepTooLong
 from durable.step_context import StepContext
 from durable.values import NotDone, Ok
 
@@ -191,6 +191,8 @@ class Attempts:
         if step is None or step.job is not job:
             return None  # late: its attempt is over, or the workflow no longer waits for it
         step.job = None
+        if isinstance(finished.error, Misuse):
+            raise finished.error  # broken code, not a failed attempt: nothing of it is recorded
         if job.verifies:
             return self._verified(step, finished)
         if finished.error is not None:

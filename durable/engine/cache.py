@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from durable.model.entry import Entry
     from durable.model.run import Run
+    from durable.ports import Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A history as it was when its epoch was settled."""
+
+    born: int
+    epoch: int
+    entries: Sequence[Entry]
+    payloads: Mapping[Payload, str]
 
 
 class HistoryCache:
@@ -19,26 +31,31 @@ class HistoryCache:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, tuple[int, int, Sequence[Entry]]] = OrderedDict()
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._size = 0
 
-    def take(self, run: Run) -> Sequence[Entry] | None:
+    def take(self, run: Run) -> Kept | None:
         """The history up to the run's last clean epoch, if this container settled it and nobody has acquired since."""
         with self._lock:
-            born, epoch, entries = self._kept.pop(run.id, (0, 0, ()))
-            self._size -= len(entries)
-        if (born, epoch) == (run.born, run.clean_epoch) and run.epoch == epoch + 1:
-            return entries
+            kept = self._remove(run.id)
+        if kept is not None and (kept.born, kept.epoch) == (run.born, run.clean_epoch) and run.epoch == kept.epoch + 1:
+            return kept
         return None
 
-    def keep(self, run: Run, entries: Sequence[Entry]) -> None:
+    def keep(self, run: Run, entries: Sequence[Entry], payloads: Mapping[Payload, str]) -> None:
         """Keeps the history of a run whose epoch has just been settled cleanly."""
         if len(entries) > self._limit:
             return
         with self._lock:
-            _, _, replaced = self._kept.pop(run.id, (0, 0, ()))
-            self._kept[run.id] = (run.born, run.epoch, entries)
-            self._size += len(entries) - len(replaced)
+            self._remove(run.id)
+            self._kept[run.id] = Kept(run.born, run.epoch, entries, payloads)
+            self._size += len(entries)
             while self._size > self._limit:
-                _, (_, _, dropped) = self._kept.popitem(last=False)
-                self._size -= len(dropped)
+                _, dropped = self._kept.popitem(last=False)
+                self._size -= len(dropped.entries)
+
+    def _remove(self, run_id: str) -> Kept | None:
+        kept = self._kept.pop(run_id, None)
+        if kept is not None:
+            self._size -= len(kept.entries)
+        return kept

@@ -72,7 +72,7 @@ def load(ports: Ports, run: Run, cache: HistoryCache) -> tuple[Run, Loaded]:
     """Loads history and mailbox; after a take-over, fences what the lost epochs may still write."""
     cached = cache.take(run)
     pages = _pages(ports, run.id, mailbox_only=cached is not None)
-    entries = list(cached) if cached is not None else list(unpacked(item for page in pages for item in page.entries))
+    entries = list(cached.entries) if cached is not None else list(unpacked(item for page in pages for item in page.entries))
     if any(entry.epoch > run.epoch for entry in entries):
         raise Fenced(run.id, run.epoch)
     if run.taken_over:
@@ -80,7 +80,7 @@ def load(ports: Ports, run: Run, cache: HistoryCache) -> tuple[Run, Loaded]:
     return run, Loaded(
         entries=sorted(counting_entries(run, entries), key=lambda entry: entry.order),
         messages=[message for page in pages for message in page.messages],
-        payloads={name: text for page in pages for name, text in page.payloads.items()},
+        payloads=cached.payloads if cached is not None else {k: v for page in pages for k, v in page.payloads.items()},
     )
 
 

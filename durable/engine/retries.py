@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
@@ -11,6 +12,9 @@ from durable.model.duration import seconds
 if TYPE_CHECKING:
     from durable.model.entry import FailureKind
     from durable.options import Step
+
+
+log = logging.getLogger("durable")
 
 
 class StepTimeout(TimeoutError):
@@ -42,8 +46,8 @@ def after_failure(policy: Step, attempt: int, error: BaseException, key: str) ->
         return GiveUp(kind)
     if attempt > policy.retries:
         return GiveUp("timeout" if isinstance(error, StepTimeout) else "exhausted")
-    if isinstance(error, RetryAfter):
-        return Retry(max(0.0, seconds(error.delay)))
+    if isinstance(error, RetryAfter) and (delay := _asked_delay(error)) is not None:
+        return Retry(delay)
     return Retry(policy.backoff.delay_after(attempt, key))
 
 
@@ -58,9 +62,28 @@ def _final(policy: Step, error: BaseException) -> FailureKind | None:
         case Interrupted():
             return None
         case Exception():
-            refused = isinstance(error, policy.no_retry) or (policy.retry_if is not None and not policy.retry_if(error))
-            return "critical" if refused else None
+            return "critical" if isinstance(error, policy.no_retry) or not _wants_retry(policy, error) else None
         case BaseException():
             return None
         case _:
             assert_never(error)
+
+
+def _wants_retry(policy: Step, error: Exception) -> bool:
+    """What the author's `retry_if` says; a `retry_if` that fails itself does not ask for another attempt."""
+    if policy.retry_if is None:
+        return True
+    try:
+        return bool(policy.retry_if(error))
+    except Exception:
+        log.exception("retry_if of step %s raised; the step is not tried again", policy.name or "(unnamed)")
+        return False
+
+
+def _asked_delay(error: RetryAfter) -> float | None:
+    """The delay that the step asked for, or None where what it asked for is no duration: the policy's applies then."""
+    try:
+        return max(0.0, seconds(error.delay))
+    except (ValueError, TypeError):
+        log.warning("RetryAfter(%r) is no duration; the step's own backoff applies", error.delay)
+        return None

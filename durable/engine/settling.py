@@ -94,7 +94,7 @@ def ended(app: App, ports: Ports, run: Run, execution: Execution, *, unread: int
             assert_never(execution.outcome)
 
 
-def blocked(run: Run, misuse: Misuse, code_version: str, now: float) -> Settlement:
+def blocked(run: Run, misuse: Misuse | LimitExceeded, code_version: str, now: float) -> Settlement:
     """Needs new code or a person; the history stays as it is."""
     return Settlement(
         status="blocked", at=now, started_at=begun(run), code_version=code_version, waits=run.waits,

@@ -17,7 +17,7 @@ from durable.engine.lease import Lease, Loaded, acquire, load
 from durable.engine.opening import open_execution
 from durable.engine.session import Ended, OutOfTime, Pause, Quiescent, Session, dead_turns
 from durable.engine.writer import EntryWriter
-from durable.errors import Fenced, Misuse, StoreUnavailable
+from durable.errors import Fenced, LimitExceeded, Misuse, StoreUnavailable
 from durable.model.envelope import Wake
 from durable.ports import Settled, WakesMoved
 
@@ -83,7 +83,7 @@ class Turns:
             return
         try:
             execution = open_execution(self.app, run, loaded)
-        except Misuse as misuse:
+        except (Misuse, LimitExceeded) as misuse:
             self._settle(
                 lease, loaded, writer, settling.blocked(run, misuse, self.code_version, self.ports.clock.now())
             )
@@ -107,7 +107,7 @@ class Turns:
             while (moved := self._end(lease, loaded, writer, execution, session, pause)) is not None:
                 session.look_again(moved)
                 pause = session.go()
-        except Misuse as misuse:
+        except (Misuse, LimitExceeded) as misuse:
             self._settle(
                 lease, loaded, writer, settling.blocked(lease.run, misuse, self.code_version, self.ports.clock.now())
             )
@@ -153,7 +153,7 @@ class Turns:
                 return count
             case Settled():
                 if not settlement.terminal:
-                    self.cache.keep(lease.run, [*loaded.entries, *writer.written])
+                    self.cache.keep(lease.run, [*loaded.entries, *writer.written], loaded.payloads)
                 return None
 
     def _give_back(self, lease: Lease) -> None:

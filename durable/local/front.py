@@ -8,6 +8,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from durable.local.events import HttpRequest, http_event
 from durable.local.functions import LocalFunction
@@ -89,6 +90,19 @@ def _response(value: Any) -> tuple[int, dict[str, str], bytes]:
     return int(answer["statusCode"]), {name.lower(): str(v) for name, v in answer.get("headers", {}).items()}, body
 
 
+def is_own(host: str, origin: str | None) -> bool:
+    """Whether a request may come from this machine's user, and not from a web page that the user has open.
+
+    A browser sends such a page's requests to the loopback too. It tells the page by `Origin`; a page whose own name
+    has been pointed at the loopback (DNS rebinding) shows in `Host`.
+    """
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:
+        return False
+    return name in {"127.0.0.1", "localhost", "::1"} and origin in {None, f"http://{host}"}
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
@@ -107,7 +121,9 @@ def _handler_for(front: Front) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self) -> None:
             length = self.headers.get("Content-Length", "0")
-            if not length.isdecimal() or "Transfer-Encoding" in self.headers:
+            if not is_own(self.headers.get("Host", ""), self.headers.get("Origin")):
+                self._refuse(403, "This server answers programs and pages of this machine only.")
+            elif not length.isdecimal() or "Transfer-Encoding" in self.headers:
                 self._refuse(411, "Send a Content-Length.")
             elif int(length) > _LARGEST:
                 self._refuse(413, f"The request is larger than {_LARGEST} bytes.")

@@ -20,6 +20,8 @@ from durable.local.provision import Function
 from durable.ports import Clock
 
 _CHUNK: Final = 64 * 1024
+_INIT: Final = 60.0
+"""Seconds a process gets to import its handler, which does not count as the invocation's time; Lambda gives 10."""
 _PATIENCE: Final = 2.0
 """Seconds a process gets to end by itself when the stack shuts down."""
 
@@ -128,6 +130,7 @@ class _Process:
             env={**os.environ, **environment},  # noqa: TID251 - a child needs PATH and the like; nothing is read here
             start_new_session=True,
         )
+        self._ready = False
 
     @property
     def alive(self) -> bool:
@@ -136,6 +139,12 @@ class _Process:
 
     def invoke(self, event: Any, context: Mapping[str, Any], clock: Clock) -> Outcome:
         """Hands the event over and waits for the answer, for as long as the context says."""
+        if not self._ready:
+            first = self._read_line(clock.monotonic() + _INIT, clock)
+            if first is None:
+                self._child.kill()
+                return TimedOut(self._child.pid, _INIT)
+            self._ready = True  # or dead, which shows in a moment
         request = json.dumps({"event": event, "context": context}) + "\n"
         seconds = float(context["seconds"])
         deadline = clock.monotonic() + seconds

@@ -5,6 +5,7 @@ It stands in for Lambda's runtime, so it imports nothing that Lambda would not.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -13,6 +14,9 @@ import time
 import traceback
 from dataclasses import dataclass, field
 from typing import IO, Any, Protocol
+
+READY = "ready\n"
+"""The first line: the handler is imported, and the time of an invocation may begin."""
 
 
 class _Handler(Protocol):
@@ -42,27 +46,34 @@ class LambdaContext:
 
 
 def serve(handler_name: str, invocations: IO[str], answers: IO[str]) -> None:
-    """Answers invocations until the input ends."""
-    handler = _Lazy(handler_name)
+    """Says that it is ready, then answers invocations until the input ends."""
+    handler = _Imported(handler_name)
+    answers.write(READY)
+    answers.flush()
     for line in invocations:
         request = json.loads(line)
         answers.write(json.dumps(_invoke(handler, request["event"], LambdaContext(**request["context"]))) + "\n")
         answers.flush()
 
 
-class _Lazy:
-    """A handler that is imported at its first call, so that the error of a broken import has somewhere to go."""
+class _Imported:
+    """A handler that is imported now, or else at its first call, so that the error has somewhere to go."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._handler: _Handler | None = None
+        with contextlib.suppress(Exception):
+            self._import()
 
     def __call__(self, event: Any, context: LambdaContext) -> Any:
+        return self._import()(event, context)
+
+    def _import(self) -> _Handler:
         if self._handler is None:
             module, _, attribute = self._name.rpartition(".")
             self._handler = getattr(importlib.import_module(module), attribute)
         assert self._handler is not None
-        return self._handler(event, context)
+        return self._handler
 
 
 def _invoke(handler: _Handler, event: Any, context: LambdaContext) -> dict[str, Any]:
@@ -75,10 +86,16 @@ def _invoke(handler: _Handler, event: Any, context: LambdaContext) -> dict[str, 
 
 
 def main() -> None:
-    """Serves on standard input and output; what the handler prints goes to standard error."""
+    """Serves on standard input and output, which the handler and its own children do not get.
+
+    What they print goes to standard error, and there is nothing for them to read.
+    """
+    invocations = os.fdopen(os.dup(0), encoding="utf-8")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
     os.dup2(2, 1)
-    serve(sys.argv[1], sys.stdin, answers)
+    serve(sys.argv[1], invocations, answers)
 
 
 if __name__ == "__main__":

@@ -142,6 +142,20 @@ class WorkflowLoop(RefusingLoop):
             self._prune_at = 64 + 2 * len(self.tasks)
         return task
 
+    @property
+    def created(self) -> int:
+        """How many tasks and futures there have been."""
+        return self._created
+
+    def tasks_since(self, created: int) -> list[WorkflowTask]:
+        """The tasks made after there had been so many, in the order of creation."""
+        newer: list[WorkflowTask] = []
+        for number in reversed(self.tasks):
+            if number <= created:
+                break
+            newer.append(self.tasks[number])
+        return newer[::-1]
+
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         if self.closing is None:
             self.report(str(context.get("message", "an error in workflow code")), context.get("exception"))

@@ -112,13 +112,14 @@ class _Loop:
 
     async def _iterate(self, iteration: int, state: Any) -> Break[Any] | Continue[Any]:
         scope = self._scope.within(f"{self._location}[{iteration}]/")
+        created = self._journal.loop.created
         token = current_scope.set(scope)
         try:
             outcome: Break[Any] | Continue[Any] | None
             outcome = await (self._run_body() if state is MISSING else self._run_body(state))
         finally:
             current_scope.reset(token)
-        await self._end_tasks(scope)
+        await self._end_tasks(scope, created)
         if scope.unawaited:
             self._journal.loop.fail(unawaited(scope))
         if outcome is None and state is MISSING and codec.return_type(self._body) in (None, type(None)):
@@ -130,9 +131,10 @@ class _Loop:
             )
         return outcome
 
-    async def _end_tasks(self, scope: Scope) -> None:
+    async def _end_tasks(self, scope: Scope, created: int) -> None:
         """Ends what the iteration has started: the iteration may be skipped later, so nothing of it may live on."""
-        left = [task for task in self._journal.loop.tasks.values() if not task.done() and _started_in(task, scope)]
+        tasks = self._journal.loop.tasks_since(created)
+        left = [task for task in tasks if not task.done() and _started_in(task, scope)]
         for task in left:
             task.cancel()
         if left:
@@ -164,7 +166,8 @@ async def _outliving(record: LoopRecord) -> Any:
 
 
 def _started_in(task: WorkflowTask, scope: Scope) -> bool:
-    return task.context[current_scope].prefix.startswith(scope.prefix) and task is not asyncio.current_task()
+    started_in = task.context.get(current_scope)
+    return started_in is not None and started_in.prefix.startswith(scope.prefix)
 
 
 def _break_type(body: Callable[..., Any]) -> Any:

@@ -51,6 +51,8 @@ class Operation(Coroutine[Any, Any, Any]):
     __slots__ = ("context", "created", "fn", "future", "iterator", "journal", "location", "record", "scope")
     kind: ClassVar[Kind]
     mark = ""
+    may_be_late: ClassVar[bool] = False
+    """Whether its result may be recorded though it has been cancelled: others are recorded one at a time, when idle."""
     context: contextvars.Context
     """A copy of the context in which it was awaited; only there when it has no result in the history."""
 
@@ -207,7 +209,7 @@ class WaitOperation(Operation):
     """What it takes messages from; none for a timer, `*` for every signal."""
 
     def before_waiting(self) -> None:
-        self.deadline = self.journal.recorded_deadline(self.location, self.kind, self.asked_deadline())
+        self.deadline = self.journal.waits.deadline(self.location, self.kind, self.asked_deadline())
 
     def asked_deadline(self) -> float | None:
         """The deadline that the code asks for now."""

@@ -32,6 +32,7 @@ class StepOperation(Operation):
 
     __slots__ = ("_args", "_function", "_known", "_kwargs", "policy", "run_id")
     kind = "step"
+    may_be_late = True
 
     def __init__(
         self,

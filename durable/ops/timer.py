@@ -44,7 +44,7 @@ class TimerOperation(WaitOperation):
         if journal.loop.closing is not None or running_loop() is not journal.loop:
             self._callback = None  # set by clean-up code: it will never fire
             return
-        self.scope = scope = context[current_scope]
+        self.scope = scope = context.get(current_scope, journal.root)
         self.location = scope.derived("timer")
         self._register(journal, scope, self.location)
         del scope.unawaited[self.location]

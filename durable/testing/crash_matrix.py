@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -115,10 +116,8 @@ def _play(
     else:
         environment.start(workflow, id=RUN_ID)
     script(environment, handle)
-    try:
+    with suppress(RunError):  # a failure that was handled nowhere is an outcome like any other
         handle.result()
-    except RunError:
-        pass  # a failure that was handled nowhere is an outcome like any other
     environment.run_until_idle()
     store = environment.world.services.memory
     endings = {run.id: _ending(store, run.id) for run in store.runs}

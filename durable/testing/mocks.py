@@ -49,13 +49,15 @@ class Mock(Generic[R]):
     def fresh(self) -> Mock[R]:
         """Another one with the same script, at its beginning."""
         copy = Mock[R](self.name)
-        copy._answers = self._answers  # noqa: SLF001 - of its own class
+        copy._answers = self._answers
         return copy
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.calls.append((args, kwargs))
         if not self._answers:
-            raise AssertionError(f'the mock of "{self.name}" has no answer: call .returns(), .raises() or .runs() on it')
+            raise AssertionError(
+                f'the mock of "{self.name}" has no answer: call .returns(), .raises() or .runs() on it'
+            )
         answer = self._answers[min(self._next, len(self._answers) - 1)]
         self._next += 1
         return answer(*args, **kwargs)
@@ -99,8 +101,8 @@ class Mocks:
     def fresh(self) -> Mocks:
         """The same stand-ins, none of them called yet."""
         copy = Mocks()
-        copy._by_name = {name: mock.fresh() for name, mock in self._by_name.items()}  # noqa: SLF001 - of its own class
-        copy._by_function = [(function, mock.fresh()) for function, mock in self._by_function]  # noqa: SLF001
+        copy._by_name = {name: mock.fresh() for name, mock in self._by_name.items()}
+        copy._by_function = [(function, mock.fresh()) for function, mock in self._by_function]
         return copy
 
     def find(self, operation: StepOperation) -> Mock[Any] | None:

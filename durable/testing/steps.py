@@ -28,7 +28,9 @@ class TestSteps:
 
     __test__ = False
 
-    def __init__(self, inner: StepRunner, mocks: Mocks, clock: VirtualClock, executions: Counter[tuple[str, str]]) -> None:
+    def __init__(
+        self, inner: StepRunner, mocks: Mocks, clock: VirtualClock, executions: Counter[tuple[str, str]]
+    ) -> None:
         self._inner = inner
         self._mocks = mocks
         self._clock = clock
@@ -47,6 +49,10 @@ class TestSteps:
         stand_in = replace(job, call=partial(mock, *args, **kwargs))
         self._replaced[id(stand_in)] = (stand_in, job)
         self._inner.start(stand_in)
+
+    def elapsed(self) -> float:
+        """Bodies are timed in real time."""
+        return self._inner.elapsed()
 
     def next(self, timeout: float) -> Finished | None:
         """The next body that ended. Virtual time goes on with real time while a body keeps the turn waiting."""

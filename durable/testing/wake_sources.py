@@ -22,7 +22,9 @@ def check_wake_sources(services: Services) -> None:
         if run.ended or run.status == "blocked" or run.due_at is not None or run.id in queued:
             continue
         if not run.waiting_for:
-            raise AssertionError(f'nothing will wake run "{run.id}": it is {run.status}, waits for nothing and is not due')
+            raise AssertionError(
+                f'nothing will wake run "{run.id}": it is {run.status}, waits for nothing and is not due'
+            )
         if unread := _readable(store, run):
             raise AssertionError(f'nothing will wake run "{run.id}", which has not read {", ".join(unread)}')
 

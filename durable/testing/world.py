@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from durable.engine.maintenance import Maintenance
+from durable.engine.maintenance import GRACE, Maintenance
 from durable.engine.orchestrator import Delivery
 from durable.model.envelope import Deliver, from_body
 from durable.testing.containers import Container
@@ -35,7 +35,13 @@ class World:
     """One deployment. Single-threaded: whatever happens, happens inside `deliver`, in the order of virtual time."""
 
     def __init__(
-        self, app: App, services: Services, *, options: EngineOptions, mocks: Mocks, new_runner: Callable[[], StepRunner]
+        self,
+        app: App,
+        services: Services,
+        *,
+        options: EngineOptions,
+        mocks: Mocks,
+        new_runner: Callable[[], StepRunner],
     ) -> None:
         self.app = app
         self.services = services
@@ -54,6 +60,7 @@ class World:
         self._warm: list[Container] = []
         self._swept_at = -math.inf
         self._swept_deployment = 1
+        self._deployed_at = 0.0
 
     @property
     def code_version(self) -> str:
@@ -69,6 +76,7 @@ class World:
         """Replaces the code; containers of the old code take no new work."""
         self.app = app
         self.deployments += 1
+        self._deployed_at = self.services.clock.now()
         self.restart()
 
     def restart(self) -> None:
@@ -175,15 +183,15 @@ class World:
 
     def _next_sweep_at(self) -> float | None:
         """The minute at which maintenance next has something to do."""
-        store, now = self.services.store, self.services.clock.now()
+        store = self.services.store
         earliest = self._swept_at + MAINTENANCE_SECONDS
         if self.sweep_is_due_after_deployment:
-            return max(_minute_after(now), earliest)
+            return max(_minute_after(self._deployed_at), earliest)
         overdue = store.due_runs(before=math.inf, limit=1)
         run = store.get(overdue[0]) if overdue else None
         if run is None or run.due_at is None:
             return None
-        return max(_minute_after(run.due_at), earliest)
+        return max(_minute_after(run.due_at + GRACE), earliest)
 
     def _sweep(self) -> None:
         self._swept_at = self.services.clock.now()

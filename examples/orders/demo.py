@@ -1,6 +1,7 @@
 """An order on the local stack, with the process that charges the card killed in the middle; run it with `make demo`."""
 
 import json
+import secrets
 import sys
 import tempfile
 from collections.abc import Callable
@@ -19,7 +20,8 @@ from durable.local.stack import LocalStack, StackOptions
 
 PROJECT = Path(__file__).parents[2]
 ORDER = Path(__file__).with_name("order.json")
-RUN = "order-A-1001"
+RUN = f"order-A-1001-{secrets.token_hex(2)}"
+"""New each time, so that the marker of the last demo's death does not count."""
 INVOCATION_SECONDS = 6
 """Short, so that a death is noticed soon: the dead process keeps its lease for this long, and a few seconds more."""
 PATIENCE = 55

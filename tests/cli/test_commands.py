@@ -12,7 +12,7 @@ import pytest
 from durable import App, Context, Signal
 from durable.cli.commands import run
 from durable.local.events import HttpRequest, http_event
-from durable.testing.environment import TestEnvironment
+from durable.testing import TestEnvironment
 from handlers.api import build
 from handlers.runs import Runs
 

@@ -1,42 +1,60 @@
-"""Each contract test runs on every adapter."""
+"""Each contract test runs on every adapter; on AWS's, over two emulators that know nothing of each other."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 from moto import mock_aws
 
 from durable.aws import Clients, make_clients
 from durable.ports import Store
-from tests.contract.worlds import MemoryWorld, MotoWorld, World
+from tests.contract.worlds import AwsWorld, MemoryWorld, World, ministack_world, moto_world
+from tests.e2e.deployment import running_emulator
 
-ADAPTERS = ["memory", pytest.param("moto", marks=pytest.mark.moto)]
+ADAPTERS = [
+    "memory",
+    pytest.param("moto", marks=pytest.mark.moto),
+    pytest.param("ministack", marks=pytest.mark.e2e),
+]
+NUMBERS = count()
+
+NewWorld = Callable[[], AwsWorld]
 
 
 @pytest.fixture(scope="module")
-def moto() -> Iterator[Clients]:
-    """One emulator a module; it is not thread-safe, so tests that use threads stay away from it."""
+def moto() -> Iterator[NewWorld]:
+    """Not thread-safe, so tests that use threads stay away from it."""
     with mock_aws():
-        yield make_clients()
+        clients = make_clients()
+        yield lambda: moto_world(clients, stack=f"contract-{next(NUMBERS)}")
+
+
+@pytest.fixture(scope="session")
+def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewWorld]:
+    with running_emulator(tmp_path_factory.mktemp("ministack")) as emulator:
+
+        def client(service: str) -> Any:
+            return emulator.client(service)
+
+        clients = Clients(dynamodb=client("dynamodb"), sqs=client("sqs"), scheduler=client("scheduler"))
+        yield lambda: ministack_world(clients, stack=f"contract-{next(NUMBERS)}")
 
 
 @pytest.fixture(scope="module")
-def new_moto_world(moto: Clients) -> Callable[[], MotoWorld]:
-    numbers = count()
-    return lambda: MotoWorld(moto, stack=f"contract-{next(numbers)}")
+def moto_tables(moto: NewWorld) -> AwsWorld:
+    return moto()
 
 
-@pytest.fixture(scope="module")
-def moto_world(new_moto_world: Callable[[], MotoWorld]) -> MotoWorld:
-    return new_moto_world()
+@pytest.fixture(scope="session")
+def ministack_tables(ministack: NewWorld) -> AwsWorld:
+    return ministack()
 
 
 @pytest.fixture(params=ADAPTERS)
 def world(request: pytest.FixtureRequest) -> World:
     """A world of its own."""
-    if request.param == "memory":
-        return MemoryWorld()
-    return request.getfixturevalue("new_moto_world")()
+    return MemoryWorld() if request.param == "memory" else request.getfixturevalue(request.param)()
 
 
 @pytest.fixture(params=ADAPTERS)
@@ -45,6 +63,6 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     if request.param == "memory":
         yield MemoryWorld().store
         return
-    world: MotoWorld = request.getfixturevalue("moto_world")
+    world: AwsWorld = request.getfixturevalue(f"{request.param}_tables")
     yield world.store
     world.clear_table()

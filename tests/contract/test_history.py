@@ -32,6 +32,20 @@ def test_every_field_of_an_entry_is_kept(store: Store) -> None:
     assert entries(store) == [entry]
 
 
+def test_carried_entries_come_with_the_one_that_carries_them(store: Store) -> None:
+    carried = (an_entry("glance", value="1"), an_entry("poll[1]/glance", mark="@1", n=2, value="x" * 5000))
+    entry = an_entry("charge", n=3, carried=carried)
+    store.put_entry("run-1", entry)
+    assert entries(store) == [entry]
+
+
+def test_carried_values_count_against_the_limit(store: Store) -> None:
+    large = an_entry("glance", value="x" * 405_000)
+    with pytest.raises(LimitExceeded, match='"glance"'):
+        store.put_entry("run-1", an_entry("charge", n=2, carried=(large,)))
+    assert entries(store) == []
+
+
 def test_the_value_none_is_not_the_text_null(store: Store) -> None:
     none, null = an_entry("a"), an_entry("b", n=2, value="null")
     store.put_entry("run-1", none)

@@ -24,6 +24,14 @@ def test_acquiring_adds_one_to_the_epoch_and_takes_the_lease(store: Store) -> No
     assert read(store) == mine
 
 
+def test_the_first_turn_starts_the_run_and_no_later_one_does(store: Store) -> None:
+    created(store)
+    mine = owned(store)
+    assert mine.started_at == NOW
+    assert acquire(store) == Acquired(mine)
+    assert owned(store, owner="owner-2", now=NOW + 200, lease_until=NOW + 400).started_at == NOW
+
+
 def test_a_missing_run_cannot_be_acquired(store: Store) -> None:
     assert acquire(store, "nobody") == Missing()
     assert store.get("nobody") is None
@@ -194,7 +202,9 @@ def test_a_released_run_is_due_now_and_taken_over_next(store: Store) -> None:
     store.release("run-1", epoch=mine.epoch, now=NOW + 3)
     run = read(store)
     assert (run.lease_owner, run.lease_until, run.due_at, run.clean_epoch) == (None, None, NOW + 3, mine.clean_epoch)
-    assert owned(store, owner="owner-2").taken_over
+    assert run.released_epoch == mine.epoch
+    taken = owned(store, owner="owner-2")
+    assert (taken.taken_over, taken.died) == (True, False)
 
 
 def test_a_release_after_the_settle_changes_nothing(store: Store) -> None:

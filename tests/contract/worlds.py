@@ -11,6 +11,7 @@ from durable.adapters.dynamodb.store import DynamoStore
 from durable.adapters.memory import MemoryRunQueue, MemoryStore, MemoryTimers, VirtualClock
 from durable.aws import Clients, aws_ports
 from durable.local.provision import provision
+from durable.local.template import read_template
 from durable.model.envelope import Envelope, from_body
 from durable.ports import Clock, Ids, Ports, Store
 from durable.settings import Settings
@@ -83,16 +84,43 @@ def memory_ports(store: Store, runs: MemoryRunQueue, timers: MemoryTimers, clock
     return Ports(store=store, runs=runs, timers=timers, clock=clock, new_id=new_id)
 
 
-class MotoWorld:
-    """The AWS adapters over moto, with the resources that template.yaml declares."""
+def moto_world(clients: Clients, *, stack: str) -> "AwsWorld":
+    """The resources that template.yaml declares, made anew in moto."""
+    refuse_what_aws_refuses(clients)
+    stood = provision(TEMPLATE, stack=stack, region=clients.sqs.meta.region_name)
+    return AwsWorld(clients, Settings.from_environment(stood.functions["OrchestratorFunction"].environment))
 
-    def __init__(self, clients: Clients, *, stack: str) -> None:
+
+def ministack_world(clients: Clients, *, stack: str) -> "AwsWorld":
+    """The template's table, and queues like the template's, in an emulator that has its own idea of DynamoDB."""
+    (table,) = read_template(TEMPLATE, {}, region=clients.sqs.meta.region_name).of_type("AWS::DynamoDB::Table").values()
+    names = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+    clients.dynamodb.create_table(TableName=stack, **{name: table[name] for name in names})
+    fifo: Any = {"FifoQueue": "true", "ContentBasedDeduplication": "true", "VisibilityTimeout": "150"}
+    runs = clients.sqs.create_queue(QueueName=f"{stack}-runs.fifo", Attributes=fifo)["QueueUrl"]
+    timers = clients.sqs.create_queue(QueueName=f"{stack}-timers", Attributes={"VisibilityTimeout": "150"})["QueueUrl"]
+    clients.scheduler.create_schedule_group(Name=stack)
+    account = "000000000000"
+    settings = Settings(
+        app="examples.orders.app:app",
+        table=stack,
+        runs_queue_url=runs,
+        runs_queue_arn=f"arn:aws:sqs:{clients.sqs.meta.region_name}:{account}:{stack}-runs.fifo",
+        timers_queue_url=timers,
+        schedule_group=stack,
+        schedule_role_arn=f"arn:aws:iam::{account}:role/any",
+    )
+    return AwsWorld(clients, settings)
+
+
+class AwsWorld:
+    """The AWS adapters over an emulator."""
+
+    def __init__(self, clients: Clients, settings: Settings) -> None:
         self.clients = clients
-        refuse_what_aws_refuses(clients)
-        stood = provision(TEMPLATE, stack=stack, region=self.clients.sqs.meta.region_name)
-        self.settings = Settings.from_environment(stood.functions["OrchestratorFunction"].environment)
-        self.ports = aws_ports(self.settings, self.clients)
-        self.store: Store = DynamoStore(self.clients.dynamodb, self.settings.table, page_items=PAGE_ITEMS)
+        self.settings = settings
+        self.ports = aws_ports(settings, clients)
+        self.store: Store = DynamoStore(clients.dynamodb, settings.table, page_items=PAGE_ITEMS)
 
     def receive_runs(self) -> Sequence[Message]:
         return self._receive(self.settings.runs_queue_url)

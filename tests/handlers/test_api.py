@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from durable import App, Context, Signal
 from durable.errors import StoreUnavailable
 from durable.local.events import HttpRequest, http_event
-from durable.testing.environment import TestEnvironment
+from durable.testing import TestEnvironment
 from handlers.api import build
 from handlers.runs import Runs
 

@@ -15,7 +15,7 @@ import boto3
 import pytest
 
 from durable.adapters.clock import SystemClock
-from durable.local.front import Front, PortTaken
+from durable.local.front import Front, PortTaken, is_own
 from durable.local.sources import Notice
 from durable.local.stack import LocalStack, StackFailed, StackOptions
 
@@ -74,6 +74,31 @@ def test_a_request_that_is_too_large_is_refused_before_it_is_read(stack: LocalSt
     connection.putheader("content-length", "7000000")
     connection.endheaders()
     assert connection.getresponse().status == 413
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "own"),
+    [
+        ("127.0.0.1:8321", None, True),
+        ("localhost:8321", "http://localhost:8321", True),
+        ("[::1]:8321", None, True),
+        ("127.0.0.1:8321", "https://example.com", False),
+        ("127.0.0.1:8321", "null", False),
+        ("127.0.0.1:8321", "http://127.0.0.1:9999", False),
+        ("rebound.example.com:8321", None, False),
+        ("", None, False),
+        ("[", None, False),
+    ],
+)
+def test_pages_of_other_sites_are_kept_out(host: str, origin: str | None, own: bool):
+    assert is_own(host, origin) is own
+
+
+def test_a_request_of_another_sites_page_is_forbidden(stack: LocalStack):
+    connection = http.client.HTTPConnection(urlsplit(stack.url).netloc, timeout=20)
+    connection.request("POST", "/runs", b"{}", {"origin": "https://example.com"})
+    assert connection.getresponse().status == 403
     connection.close()
 
 

@@ -16,8 +16,8 @@ from tests.properties.random_programs import program, run_program
 from tests.properties.replays import check_replays
 from tests.properties.virtual_engine import Ctx, message
 
-PROGRAMS = int(os.environ.get("DURABLE_PROGRAMS", "300"))  # noqa: TID251  a switch of this test only
-FIRST = int(os.environ.get("DURABLE_FIRST_PROGRAM", "0"))  # noqa: TID251
+PROGRAMS = int(os.environ.get("DURABLE_PROGRAMS", "300"))
+FIRST = int(os.environ.get("DURABLE_FIRST_PROGRAM", "0"))
 CHUNKS = 10
 
 

@@ -254,7 +254,7 @@ class Turn:
         return True
 
     def suspend(self) -> bool:
-        self.store.waits, self.store.waits_digest = name_waits(self.waits)
+        self.store.waits, self.store.waits_digest = name_waits(self.waits, at_most=self.rng.choice([0, 1, 2, 8]))
         return False
 
     def may_die(self, share: float = 1.0) -> None:

@@ -12,28 +12,19 @@ def work(n: int) -> int:
     return n * n
 
 
-async def work_async(n: int) -> int:
-    await asyncio.sleep(0)
-    return -n
-
-
 @app.workflow
 async def fan_out(ctx: Context) -> list[int]:
-    squares = await asyncio.gather(*(ctx.step(f"square-{n}", work, n) for n in range(4)))
-    negatives = await asyncio.gather(*(ctx.step(f"negative-{n}", work_async, n) for n in range(4)))
-    return [*squares, *negatives]
+    return await asyncio.gather(*(ctx.step(f"square-{n}", work, n) for n in range(4)))
 
 
 def test_rpl_01_each_parallel_step_has_its_own_result(world: World) -> None:
     env = world(app)
-    assert env.start(fan_out, id="r").result() == [0, 1, 4, 9, 0, -1, -2, -3]
-    assert sorted(entry.location for entry in env.history("r")) == sorted(
-        [f"square-{n}" for n in range(4)] + [f"negative-{n}" for n in range(4)]
-    )
+    assert env.start(fan_out, id="r").result() == [0, 1, 4, 9]
+    assert sorted(entry.location for entry in env.history("r")) == [f"square-{n}" for n in range(4)]
 
 
 def test_rpl_01_a_crash_between_two_of_them_changes_nothing(world: World) -> None:
-    for n in range(1, 12):
+    for n in range(1, 8):
         env = world(app)
         env.crash_at(n, after=True)
-        assert env.start(fan_out, id="r").result() == [0, 1, 4, 9, 0, -1, -2, -3]
+        assert env.start(fan_out, id="r").result() == [0, 1, 4, 9]

@@ -1,5 +1,7 @@
 """A failed step is tried again after its backoff, which survives the death of every process, and no more often than it says."""
 
+from itertools import pairwise
+
 import pytest
 
 from durable import App, Backoff, Context, RunFailed, Step, StepFailed
@@ -48,7 +50,7 @@ def test_rty_08_the_gaps_between_attempts_are_the_backoff_across_restarts(world:
 
     env.mock(call).runs(attempt)
     assert env.start(slow, id="r").result() == "at last"
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
     assert [round(gap) for gap in gaps] == [120, 240, 480, 960]
     assert env.repairs == 0
 

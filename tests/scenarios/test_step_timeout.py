@@ -41,4 +41,4 @@ def test_rty_07_a_late_result_of_an_abandoned_attempt_is_dropped(world: World) -
     assert env.start(insistent, id="r").result() == "in time"
     release.set()
     assert len(mock.calls) == 2
-    assert env.history("r")[-1].value == "in time"
+    assert env.history("r")[-1].value == '"in time"'

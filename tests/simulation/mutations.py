@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from durable.adapters.dynamodb import keys as layout
 from durable.adapters.memory import MemoryStore
 from durable.engine import lease, settling
 from durable.engine.cache import HistoryCache
@@ -37,7 +38,7 @@ class OverwritingStore(MemoryStore):
 
     def put_entry(self, run_id: str, entry: Entry) -> None:
         with self._lock:
-            self._partition(run_id).put(f"h#{entry.key}", entry)
+            self._partition(run_id).put(layout.entry_key(entry.key), entry)
 
 
 class EagerStore(MemoryStore):
@@ -151,7 +152,9 @@ def take_stale(self: HistoryCache, run: Run) -> Sequence[Entry] | None:
 
 
 MUTATIONS = [
-    Mutation("no_fence", "what a lost epoch writes late is ignored", patches=[(lease, "_fence", lambda _, run, __: run)]),
+    Mutation(
+        "no_fence", "what a lost epoch writes late is ignored", patches=[(lease, "_fence", lambda _, run, __: run)]
+    ),
     Mutation(
         "highest_number",
         "a fence is a gap-free prefix, not the highest number seen",
@@ -164,7 +167,9 @@ MUTATIONS = [
     Mutation("open_settle", "only the owner settles", store=OpenStore),
     Mutation("deaf_settle", "a settle fails if something asked for a turn meanwhile", store=DeafStore),
     Mutation("silent_announce", "a wake is acknowledged only when the holder will see it", store=SilentStore),
-    Mutation("look_at_nothing", "moved wakes mean: read the mailbox", patches=[(Session, "look_again", look_at_nothing)]),
+    Mutation(
+        "look_at_nothing", "moved wakes mean: read the mailbox", patches=[(Session, "look_again", look_at_nothing)]
+    ),
     Mutation("eager_deletion", "a message is deleted by a later turn than the one that consumed it", store=EagerStore),
     Mutation(
         "forgetful_consumption",
@@ -178,5 +183,7 @@ MUTATIONS = [
         "nothing that depends on a result happens before it is recorded",
         patches=[(EntryWriter, "write", go_on_unrecorded(EntryWriter.write))],
     ),
-    Mutation("stale_cache", "a cached history is used only by the next turn", patches=[(HistoryCache, "take", take_stale)]),
+    Mutation(
+        "stale_cache", "a cached history is used only by the next turn", patches=[(HistoryCache, "take", take_stale)]
+    ),
 ]

@@ -83,7 +83,7 @@ def test_undo_and_verify_travel_with_the_policy() -> None:
 
 def test_verify_is_for_at_most_once_steps() -> None:
     with pytest.raises(ValueError, match="at_most_once=True"):
-        Step("book").verify(lambda: NotDone())
+        Step("book").verify(NotDone)
 
 
 def test_undo_takes_a_function() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from durable.errors import ErrorInfo, InvalidName, StepFailed
 from durable.channels import Event, Signal, StateKey, Update
+from durable.errors import ErrorInfo, InvalidName, StepFailed
 from durable.values import Break, Continue, Failed, MapResult, Ok, Skipped
 
 DECLINED = ErrorInfo(type="CardDeclined", module="shop", message="no")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -45,7 +46,7 @@ _RUN: Final = (
     *_fields(a.text, a.read_text, "input_digest", default=""),
     *_fields(a.packed, a.read_packed, "input", "output", "reason"),
     *_fields(a.number, a.read_int, "epoch", "born", "clean_epoch", "wakes"),
-    *_fields(a.number, a.read_int, "undelivered", default=0),
+    *_fields(a.number, a.read_int, "undelivered", "released_epoch", default=0),
     *_fields(a.number, a.read_float, "created_at", "started_at", "updated_at", "finished_at", "expires_at"),
     *_fields(a.number, a.read_float, "lease_until", "due_at", "armed"),
     *_fields(a.flag, a.read_flag, "input_stored", "output_stored", "terminate_requested", default=False),
@@ -55,13 +56,26 @@ _RUN: Final = (
     *_fields(a.error, a.read_error, "error"),
 )
 
+
+def _carried(entries: tuple[Entry, ...]) -> AttributeValue:
+    return {"L": [{"M": {"key": a.text(entry.key), **_entry_attributes(entry)}} for entry in entries]}
+
+
+def _read_carried(value: AttributeValue) -> tuple[Entry, ...]:
+    return tuple(_entry(member["M"]["key"]["S"], member["M"]) for member in value["L"])
+
+
+_FACTS: Final = {
+    **dict.fromkeys(("kind", "n", "at", "fn", "branches", "failure", "started_at", "retry_at", "input_digest")),
+    "attempts": 0,
+}
+"""Small fields of an entry and what is not stored of them, kept as one JSON text: parsing costs 2.5 µs an attribute."""
+
 _ENTRY: Final = (
-    *_fields(a.text, a.read_text, "kind", "fn", "branches", "failure", "input_digest"),
+    *_fields(a.number, a.read_int, "epoch"),
     *_fields(a.packed, a.read_packed, "value"),
-    *_fields(a.number, a.read_int, "epoch", "n"),
-    *_fields(a.number, a.read_int, "attempts", default=0),
-    *_fields(a.number, a.read_float, "at", "started_at", "retry_at"),
     *_fields(a.messages, a.read_messages, "messages", default=()),
+    *_fields(_carried, _read_carried, "carried", default=()),
     *_fields(a.error, a.read_error, "error"),
 )
 
@@ -126,14 +140,12 @@ def settled_attributes(run_id: str, settlement: Settlement, shards: int) -> dict
 
 def entry_item(run_id: str, entry: Entry) -> Item:
     """An entry of the history."""
-    return _key(run_id, keys.entry_key(entry.key)) | _write(entry, _ENTRY)
+    return _key(run_id, keys.entry_key(entry.key)) | _entry_attributes(entry)
 
 
 def read_entry(item: Mapping[str, Any]) -> Entry:
     """An entry of the history."""
-    key: str = item["sk"]["S"][len(keys.ENTRIES) :]
-    split = min((at for at in map(key.find, _MARKS) if at >= 0), default=len(key))
-    return Entry(location=key[:split], mark=key[split:], **_read(item, _ENTRY_READERS))
+    return _entry(item["sk"]["S"][len(keys.ENTRIES) :], item)
 
 
 def message_item(run_id: str, message: StoredMessage) -> Item:
@@ -164,6 +176,17 @@ def idempotency_item(key: str, run_id: str) -> Item:
 def read_idempotency(item: Mapping[str, Any]) -> str:
     """The run that an idempotency key has started."""
     return item["run_id"]["S"]
+
+
+def _entry(key: str, item: Mapping[str, Any]) -> Entry:
+    split = min((at for at in map(key.find, _MARKS) if at >= 0), default=len(key))
+    facts = json.loads(item["facts"]["S"])
+    return Entry(location=key[:split], mark=key[split:], **facts, **_read(item, _ENTRY_READERS))
+
+
+def _entry_attributes(entry: Entry) -> Item:
+    facts = {name: fact for name, default in _FACTS.items() if (fact := getattr(entry, name)) != default}
+    return {"facts": a.text(json.dumps(facts, separators=(",", ":"), ensure_ascii=False)), **_write(entry, _ENTRY)}
 
 
 def _key(run_id: str, sk: str) -> Item:

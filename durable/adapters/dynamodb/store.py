@@ -175,7 +175,7 @@ class DynamoStore:
         return Settled()  # the reply to an earlier try was lost
 
     def release(self, run_id: str, *, epoch: int, now: float) -> None:
-        changes = {**self._due(run_id, now), **_NO_LEASE}
+        changes = {**self._due(run_id, now), "released_epoch": a.number(epoch), **_NO_LEASE}
         self._requests.update(
             _key(run_id), conditions.update(changes, conditions.UNSETTLED, {":epoch": a.number(epoch)})
         )
@@ -232,6 +232,7 @@ class DynamoStore:
             {**values, **_ONE},
             "#epoch = #epoch + :one",
             f"#due_at = {due}",
+            "#started_at = if_not_exists(#started_at, :now)",
         ) | {"ReturnValues": "ALL_NEW"}
 
     def _due(self, run_id: str, now: float) -> dict[str, AttributeValue]:

@@ -199,7 +199,7 @@ class MemoryStore:
         with self._lock:
             run = self._partition(run_id).run
             if run is not None and run.epoch == epoch and run.lease_owner is not None:
-                self._update(replace(run, lease_owner=None, lease_until=None, due_at=now))
+                self._update(replace(run, lease_owner=None, lease_until=None, due_at=now, released_epoch=epoch))
 
     def terminate(self, run_id: str, *, now: float, reason: str) -> Run | None:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time  # noqa: TID251 - how fast the seeds go is real time
+import time
 from dataclasses import dataclass, field
 
 from durable.testing.simulation.baton import Stage

@@ -62,7 +62,9 @@ class Watch:
         run, history = self.run, self.history()
         for key, entry in self._bound.items():
             if history.get(key) != entry:
-                raise Violation(f"I4: {key} counted with {entry.value} of epoch {entry.epoch} and is {history.get(key)} now")
+                raise Violation(
+                    f"I4: {key} counted with {entry.value} of epoch {entry.epoch} and is {history.get(key)} now"
+                )
         self._bound = {
             key: entry for key, entry in history.items() if entry.epoch <= run.clean_epoch or entry.epoch in run.fences
         }

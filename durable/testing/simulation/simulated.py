@@ -8,6 +8,7 @@ from random import Random  # noqa: TID251 - the seed is the whole input
 from typing import TYPE_CHECKING, Any, Final
 
 from durable.adapters.memory import MemoryRunQueue, MemoryStore, MemoryTimers, VirtualClock
+from durable.adapters.memory.queues import MemoryQueue
 from durable.engine.maintenance import Maintenance
 from durable.engine.options import EngineOptions
 from durable.engine.orchestrator import Delivery, Orchestrator
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from durable.adapters.memory import Received
     from durable.model.entry import Entry
+    from durable.ports import Clock
     from durable.testing.simulation.baton import Actor, Stage
 
 RUN_ID: Final = "run"
@@ -48,6 +50,8 @@ class Weather:
     """Kills, freezes, lost timers and refused calls, all together."""
     visibility: float
     """Shorter than an invocation in half of the seeds, so that one run's deliveries overlap."""
+    ordered: bool
+    """Whether the runs queue is FIFO, as it is in AWS; the lease alone must be enough."""
     page_size: int
     short_wait: float
     messages: int
@@ -61,6 +65,7 @@ def weather_of(random: Random) -> Weather:
     return Weather(
         faults=0 if fine else random.randint(1, 8),
         visibility=random.choice([5.0, 25.0]),
+        ordered=random.random() < 0.5,
         page_size=random.choice([1, 2, 3, 1000]),
         short_wait=random.choice([0.0, 1.0]),
         messages=random.randint(2, 6),
@@ -105,6 +110,13 @@ class SimulatedClock(VirtualClock):
         self.on_sleep(max(0.0, seconds))
 
 
+class UnorderedRunQueue(MemoryRunQueue):
+    """A runs queue without groups: deliveries of one run overlap all the time."""
+
+    def __init__(self, clock: Clock, *, visibility_timeout: float, max_receives: int) -> None:
+        MemoryQueue.__init__(self, clock, fifo=False, visibility_timeout=visibility_timeout, max_receives=max_receives)
+
+
 class FailedTurns(logging.Handler):
     """Keeps what the engine logs as an error: turns that failed for no fault of the weather."""
 
@@ -121,7 +133,9 @@ class FailedTurns(logging.Handler):
 class Simulation:
     """Runs one seed to its end and checks the invariants on the way."""
 
-    def __init__(self, seed: int, stage: Stage, *, store: type[MemoryStore] = MemoryStore, traced: bool = False) -> None:
+    def __init__(
+        self, seed: int, stage: Stage, *, store: type[MemoryStore] = MemoryStore, traced: bool = False
+    ) -> None:
         self.random = Random(seed)
         self.weather = weather_of(self.random)
         self.outcome = Outcome()
@@ -132,7 +146,8 @@ class Simulation:
         self.clock.on_sleep = self._sleep
         self.store = store(page_size=self.weather.page_size)
         self.ids = SeededIds(self.clock, seed)
-        self.runs = MemoryRunQueue(self.clock, visibility_timeout=self.weather.visibility, max_receives=1000)
+        queue = MemoryRunQueue if self.weather.ordered else UnorderedRunQueue
+        self.runs = queue(self.clock, visibility_timeout=self.weather.visibility, max_receives=1000)
         self.timers = MemoryTimers(
             self.clock, self.ids, self.runs, visibility_timeout=self.weather.visibility, max_receives=1000
         )
@@ -197,6 +212,7 @@ class Simulation:
         """One event."""
         if self.random.random() < 0.3:
             self.clock.advance(self.random.uniform(0, self.weather.pace))
+        self._hurry_messages()
         self._send_due_messages()
         self.timers.fire_schedules()
         self._start_invocations()
@@ -224,6 +240,12 @@ class Simulation:
         self.clock.advance_to(min([*due, *(one.resumes_at for one in self._active), *self._send_at]))
 
     # What comes in
+
+    def _hurry_messages(self) -> None:
+        """A message likes to come just before a turn is settled."""
+        about_to_settle = any(one.actor.before == "store.settle" for one in self._active)
+        if about_to_settle and self._send_at and self.random.random() < 0.3:
+            self._send_at[0] = self.clock.now()
 
     def _send_due_messages(self) -> None:
         while self._send_at and self._send_at[0] <= self.clock.now():
@@ -290,7 +312,7 @@ class Simulation:
             self.outcome.kills += 1
             self._note(f"actor {activity.number}: killed before {activity.actor.before}")
             activity.actor.kill()
-        elif self._goes_wrong(0.08):
+        elif self._goes_wrong(0.15 if activity.actor.before == "store.put_entry" else 0.05):
             self.outcome.freezes += 1
             activity.waits_for_load = self.random.random() < 0.5
             activity.resumes_at = self.clock.now() + self.random.randint(30 if activity.waits_for_load else 5, 60)
@@ -391,7 +413,7 @@ class Simulation:
         if run.status != "completed":
             raise Violation(f"I1: the run ended as {run.status}: {run.error}")
         self._check_messages(history)
-        for location in ("first", "second", "left", "right", "flaky", "last"):
+        for location in ("first", "second", "a-left", "z-right", "flaky", "last"):
             if location not in history or not workload.effects.executions[location]:
                 raise Violation(f"I1: step {location} has no result, or a result without an execution")
         if not self.weather.faults and workload.effects.executions.total() != EXECUTIONS:
@@ -418,6 +440,8 @@ class Simulation:
             return perform()
 
         orchestrator = Orchestrator(workload.app, intercepted(self.ports, listening), code_version="1")
-        orchestrator.process([Delivery(id="late", body=wake, arrived_at=self.clock.now())], remaining=INVOCATION_SECONDS)
+        orchestrator.process(
+            [Delivery(id="late", body=wake, arrived_at=self.clock.now())], remaining=INVOCATION_SECONDS
+        )
         if calls != ["store.acquire"]:
             raise Violation(f"I8: a wake of an ended run made the calls {calls}")

@@ -58,3 +58,14 @@ def test_no_retry_and_retry_if_make_an_error_final() -> None:
 def test_retry_after_sets_the_delay() -> None:
     assert after_failure(POLICY, 1, RetryAfter("30s"), "k") == Retry(30.0)
     assert after_failure(POLICY, 3, RetryAfter("30s"), "k") == GiveUp("exhausted")
+
+
+def test_a_retry_if_that_raises_asks_for_no_further_attempt() -> None:
+    def broken(_error: Exception) -> bool:
+        raise KeyError("oops")
+
+    assert after_failure(Step(retry_if=broken), 1, ValueError(), "k") == GiveUp("critical")
+
+
+def test_a_delay_that_is_no_duration_leaves_the_policys_own() -> None:
+    assert after_failure(POLICY, 1, RetryAfter("soon"), "k") == Retry(1.0)

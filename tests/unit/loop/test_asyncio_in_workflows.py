@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import contextvars
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -47,6 +47,7 @@ def test_a_task_group_cancels_in_the_same_order_on_every_replay() -> None:
             finally:
                 await ctx.step(plus_one, x)  # plus_one, plus_one#2 ... are numbered in the order of cancellation
 
+        count = 0
         try:
             async with asyncio.TaskGroup() as group:
                 for x in range(6):
@@ -154,7 +155,7 @@ def test_generators_and_context_managers_may_wait() -> None:
     async def workflow(ctx: Ctx) -> Any:
         seen: list[Any] = []
 
-        async def numbers() -> AsyncIterator[int]:
+        async def numbers() -> AsyncGenerator[int, None]:
             try:
                 for x in range(10):
                     yield await ctx.step(plus_one, x)
@@ -295,8 +296,9 @@ def test_eager_tasks_start_like_others() -> None:
             seen.append(await ctx.step(plus_one, await ctx.step(plus_one, x)))
 
         loop = asyncio.get_running_loop()
-        tasks: list[asyncio.Task[None]] = [asyncio.eager_task_factory(loop, branch(x)) for x in range(3)]
-        tasks += [asyncio.Task(branch(x), loop=loop, eager_start=True) for x in range(3)]
+        eager: Any = asyncio  # the type checker reads this as Python 3.11
+        tasks = [eager.eager_task_factory(loop, branch(x)) for x in range(3)]
+        tasks += [eager.Task(branch(x), loop=loop, eager_start=True) for x in range(3)]
         seen.append("parent")
         await ctx.step(plus_one, 9)
         await asyncio.gather(*tasks)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from contextvars import ContextVar
-from functools import lru_cache
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final
 
-from durable.errors import Diverged, DuplicateName, Misuse, OperationInsideStep, RunSuspended, UnawaitedOperation
+from durable.errors import Diverged, Misuse, OperationInsideStep, RunSuspended
+from durable.journal.scopes import Scope, current_scope
+from durable.journal.waits import WAITS, FurtherWaits, Order, SettledWaits
 from durable.loop import WorkflowLoop, dropped_generator, running_loop
-from durable.model import location as locations
-from durable.model.limits import WAITS_NAMED
+from durable.model.location import lies_within
 from durable.model.run import Wait
 from durable.model.sealing import seal
 
@@ -33,6 +31,7 @@ class Claimant(Protocol):
     location: str
     fn: str | None
     scope: Scope
+    may_be_late: ClassVar[bool]
 
     @property
     def key(self) -> str: ...
@@ -40,45 +39,6 @@ class Claimant(Protocol):
     def awaited(self) -> bool: ...
     @property
     def dead(self) -> bool: ...
-
-
-class Scope:
-    """A namespace of operation names. It travels with the task, in a context variable."""
-
-    __slots__ = ("branches", "prefix", "unawaited", "used")
-
-    def __init__(self, prefix: str = "", branches: str | None = None) -> None:
-        self.prefix = prefix
-        self.branches = branches
-        """Keys of the joins and races around; they are part of what every entry in here is checked for."""
-        self.used: dict[str, int] = {}
-        self.unawaited: dict[str, str] = {}
-        """Location and kind of operations that were called and not awaited yet."""
-
-    def explicit(self, name: str) -> str:
-        """The location of a name that the author gave; DuplicateName when the scope has it already."""
-        name = locations.escape(name)
-        if name in self.used:
-            raise DuplicateName(name, self.prefix)
-        self.used[name] = 1
-        return locations.check_length(self.prefix + name)
-
-    def derived(self, name: str) -> str:
-        """The location of a name that was taken from a function; numbered when it repeats: `charge`, `charge#2`."""
-        name = locations.escape(name)
-        count = self.used.get(name, 0) + 1
-        self.used[name] = count
-        location = self.prefix + name if count == 1 else f"{self.prefix}{name}#{count}"
-        return location if len(location) < locations.SURELY_SHORT else locations.check_length(location)
-
-    def within(self, prefix: str, keys: str | None = None) -> Scope:
-        """A scope inside this one; `keys` are those of a join or race that it is a branch of."""
-        around = self.branches
-        branches = around if keys is None else shortened(keys if around is None else f"{around}|{keys}")
-        return Scope(prefix, branches)
-
-
-current_scope: ContextVar[Scope] = ContextVar("durable_scope")
 
 
 class Record:
@@ -97,6 +57,14 @@ class Record:
         return self.entry or self.facts[0]
 
 
+@final
+class Checkpoint:
+    """Stands in the order of results where the run had settled."""
+
+
+CHECKPOINT: Final = Checkpoint()
+
+
 class Journal:
     """The records of one run, claimed by the operations of the code as it is replayed."""
 
@@ -106,10 +74,12 @@ class Journal:
         entries = sorted(entries, key=lambda entry: (entry.epoch, entry.n))
         self.progress, self.sealed, entries = seal(entries)
         self.records: dict[str, Record] = {}
-        self.order: list[Record | None] = []
+        self.order: list[Record | Checkpoint | None] = []
+        """Results in the order of record."""
         for entry in entries:
             self._index(entry)
         self.unclaimed = len(self.records)
+        self._checkpoint(entries, waits_digest)
         self.order.append(None)  # so that the next record can be looked at without a check for the end
         self.position = 0
         self.parked: dict[str, Any] = {}
@@ -117,11 +87,11 @@ class Journal:
         self.fresh: list[Any] = []
         """Those of them that the engine has not been told of."""
         self.created = 0
-        self._waits: dict[str, float | None] = {wait.digest: wait.deadline for wait in waits}
-        self._unmatched = set(self._waits)
-        self._excused = False
-        self._waits_digest = waits_digest
+        self.waits = SettledWaits(waits, waits_digest)
+        self.root = Scope()
+        self._live_latest: Order | None = None
         self._sorted: list[str] | None = None
+        self._ahead: dict[str, list[Record]] = {}
 
     def _index(self, entry: Entry) -> None:
         if entry.mark.startswith(("@", "?")):
@@ -132,6 +102,17 @@ class Journal:
         if entry.kind not in IMMEDIATE:
             self.order.append(record)
 
+    def _checkpoint(self, entries: list[Entry], waits_digest: str | None) -> None:
+        """Marks the place in the order at which the run had settled, if there is something to check just there."""
+        if waits_digest is None:
+            return
+        settled = FurtherWaits.parse(waits_digest).settled
+        if any(entry.kind == "loop" and entry.order > settled for entry in entries):
+            return  # iterations that were under way are sealed now: their waits will not be come to again
+        after = (place for place, record in enumerate(self.order) if isinstance(record, Record))
+        place = next((p for p in after if _order_of(self.order[p]) > settled), len(self.order))
+        self.order.insert(place, CHECKPOINT)
+
     # Claims
 
     def enter(self, kind: str, name: str) -> Scope:
@@ -141,7 +122,7 @@ class Journal:
             raise loop.fail(OperationInsideStep(f'{kind} "{name}"'))
         if loop.closing is not None:
             self.refuse_while_closing()
-        return current_scope.get()
+        return current_scope.get(self.root)
 
     def refuse_while_closing(self) -> None:
         """Raises RunSuspended into clean-up code, unless it has swallowed that too often."""
@@ -182,26 +163,21 @@ class Journal:
         self.parked[operation.key] = operation
         self.fresh.append(operation)
 
-    # Waits that the last settle named
-
-    def recorded_deadline(self, location: str, kind: str, deadline: float | None) -> float | None:
-        """The deadline of a wait that is awaited now: the recorded one, if the run has been suspended on it."""
-        if not self._unmatched:
-            return deadline
-        digest = locations.digest(location, kind)
-        if digest not in self._unmatched:
-            return deadline
-        self._unmatched.discard(digest)
-        return self._waits[digest]
+    # What lies ahead
 
     def has_passed(self, scope: Scope) -> bool:
         """Whether older code has gone on from here: the scope holds records or waits that are not awaited yet."""
-        self._excuse_waits()
-        if any(not scope.prefix or locations.lies_within(wait, scope.prefix) for wait in self._unmatched):
+        self._waits_left()
+        if self.waits.lie_ahead_in(scope.prefix):
             return True
         if self.order[self.position] is None and not self.unclaimed:
             return False
-        return any(not is_awaited(record) for record in reversed(self._records_in(scope.prefix)))
+        ahead = self._ahead.get(scope.prefix)
+        if ahead is None:
+            ahead = self._ahead[scope.prefix] = self._records_in(scope.prefix)
+        while ahead and is_awaited(ahead[-1]):  # what was awaited once stays so: each record is looked at once
+            ahead.pop()
+        return bool(ahead)
 
     def _records_in(self, prefix: str) -> list[Record]:
         if self._sorted is None:
@@ -216,41 +192,50 @@ class Journal:
         """Raises Diverged when the history has something that the code has not asked for."""
         if self.unclaimed:
             raise self.diverged("there are records that the code does not ask for")
-        self._excuse_waits()
-        if self._unmatched:
+        if self._waits_left():
             raise self.diverged("the run waits for something that the code does not wait for any more")
-        self._check_further_waits()
 
-    def _excuse_waits(self) -> None:
-        """Drops waits that were resolved in a turn that died, or that lie in iterations which are over."""
-        if not self._unmatched or self._excused:
-            return
-        self._excused = True
-        waited = (r.entry for r in self.records.values() if r.entry is not None and r.entry.kind in {"sleep", "wait"})
-        self._unmatched -= {locations.digest(entry.location, entry.kind) for entry in waited}
-        self._unmatched = {wait for wait in self._unmatched if not self._is_sealed(wait)}
+    def check_all_delivered(self) -> None:
+        """Called at the end of the workflow: what is recorded one at a time cannot be left over."""
+        for record in self.order[self.position : -1]:
+            if isinstance(record, Record) and record.operation is not None and not record.operation.may_be_late:
+                raise self.diverged(f'the workflow ends before the recorded result of "{record.operation.location}"')
 
-    def _is_sealed(self, wait: str) -> bool:
-        if any(locations.lies_within(wait, loop) for loop in self.sealed):
+    def check_further_waits(self) -> None:
+        """Called where the run had settled: checks the waits that are not named one by one."""
+        further = self.waits.further
+        awaited: list[Any] = [record.operation for record in self.records.values() if is_awaited(record)]
+        waiting = [op for op in (*awaited, *self.parked.values()) if op.kind in WAITS and not op.dead]
+        if further is not None and not further.are_among(self.waits.unnamed(waiting)):
+            raise self.diverged(
+                f"the run waits for {further.count} more operations than are named, and the code waits for others"
+            )
+
+    def _waits_left(self) -> bool:
+        recorded = (record.entry for record in self.records.values() if record.entry is not None)
+        return self.waits.left(recorded, self._is_over)
+
+    def _is_over(self, wait: str) -> bool:
+        """Whether a wait lies in an iteration that will not be executed again."""
+        if any(lies_within(wait, loop) for loop in self.sealed):
             return True
         return any(
-            locations.lies_within(wait, loop)
-            and any(locations.lies_within(wait, f"{loop}[{past}]/") for past in range(iteration))
+            lies_within(wait, loop) and any(lies_within(wait, f"{loop}[{past}]/") for past in range(iteration))
             for loop, iteration in self.progress.items()
         )
 
-    def _check_further_waits(self) -> None:
-        """Checks the waits beyond those that are named one by one: the same number, in the same order, may be followed by more."""
-        expected = self._waits_digest
-        if expected is None:
-            return
-        count = int(expected.partition(".")[0])
-        pending = [wait_digest(op) for op in self.parked.values() if is_wait(op)]
-        further = [digest for digest in pending if digest not in self._waits][:count]
-        if combined(further) != expected:
-            raise self.diverged(
-                f"the run waits for {count} more operations than are named, and the code waits for others"
-            )
+    @property
+    def latest(self) -> Order:
+        """The place in the order of record of the latest result that was delivered."""
+        if self._live_latest is not None:
+            return self._live_latest
+        delivered = (record for record in reversed(self.order[: self.position]) if isinstance(record, Record))
+        record = next(delivered, None)
+        return (0, 0) if record is None or record.entry is None else record.entry.order
+
+    def delivered(self, entry: Entry) -> None:
+        """Notes a result that was recorded in this turn and is handed over now."""
+        self._live_latest = entry.order
 
     # Divergence
 
@@ -280,50 +265,10 @@ def is_awaited(record: Record) -> bool:
     return record.operation is not None and record.operation.awaited
 
 
-def is_wait(operation: Any) -> bool:
-    """Whether an operation is one that a run may be suspended on until a message or a deadline."""
-    return operation.kind in {"sleep", "wait"} and not operation.dead
-
-
-def wait_digest(operation: Any) -> str:
-    """The digest by which the run record names a wait."""
-    return locations.digest(operation.location, operation.kind)
-
-
-def name_waits(waiting: Iterable[Any]) -> tuple[tuple[Wait, ...], str | None]:
-    """What a settle writes of the operations that the run waits for, in the order of awaiting: `waits`, `waits_digest`."""
-    named: list[Wait] = []
-    further: list[str] = []
-    for operation in waiting:
-        if len(named) < WAITS_NAMED:
-            named.append(Wait(digest=wait_digest(operation), deadline=operation.deadline))
-        else:
-            further.append(wait_digest(operation))
-    return tuple(named), combined(further) if further else None
-
-
-def combined(digests: Sequence[str]) -> str:
-    """One short text for many digests: their number and a hash."""
-    return f"{len(digests)}.{blake2b(' '.join(digests).encode(), digest_size=6).hexdigest()}"
-
-
-@lru_cache(1024)
-def shortened(keys: str) -> str:
-    """Branch keys as entries carry them: as they are, or a hash where they are long."""
-    if len(keys) <= 80:  # every entry in the branch carries it
-        return keys
-    return f"{keys[:40]}...{blake2b(keys.encode(), digest_size=6).hexdigest()}"
-
-
-def unawaited(scope: Scope) -> UnawaitedOperation:
-    """The error of a scope that ends with operations that were called and never awaited."""
-    location, kind = next(iter(scope.unawaited.items()))
-    others = len(scope.unawaited) - 1
-    more = f" ({others} more)" if others else ""
-    return UnawaitedOperation(
-        f'{kind} "{location}"{more} was called and never awaited, so it did not run. Write: await ctx.{kind}(...). '
-        "To run several at once use asyncio.gather or ctx.join."
-    )
+def _order_of(record: Record | Checkpoint | None) -> Order:
+    assert isinstance(record, Record)
+    assert record.entry is not None
+    return record.entry.order
 
 
 def describe(kind: str, fn: str | None) -> str:

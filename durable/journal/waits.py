@@ -1,0 +1,112 @@
+"""The waits that the last settle named: each must be waited for again, and its deadline stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from durable.model.limits import WAITS_NAMED
+from durable.model.location import digest, lies_within
+from durable.model.run import Wait
+
+if TYPE_CHECKING:
+    from durable.model.entry import Entry
+
+WAITS = frozenset({"sleep", "wait"})
+"""Kinds that wait for a moment or a message."""
+
+Order = tuple[int, int]
+
+
+class NamedWait(Protocol):
+    """An operation that the run waits for."""
+
+    kind: ClassVar[Any]
+    location: str
+    deadline: float | None
+    journal: Any
+
+    @property
+    def seq(self) -> int: ...
+
+
+def name_waits(waiting: Iterable[NamedWait], at_most: int = WAITS_NAMED) -> tuple[tuple[Wait, ...], str | None]:
+    """What a settle writes of the operations that the run waits for: `waits`, up to so many, and `waits_digest`."""
+    operations = sorted(waiting, key=lambda operation: operation.seq)
+    named, further = operations[:at_most], operations[at_most:]
+    waits = tuple(Wait(digest=digest(op.location, op.kind), deadline=op.deadline) for op in named)
+    if not further:
+        return waits, None
+    digests = [digest(op.location, op.kind) for op in further]
+    return waits, str(FurtherWaits(len(further), _combined(digests), further[0].journal.latest))
+
+
+class FurtherWaits:
+    """The waits beyond those that are named one by one: their number, one hash of all, and when the run settled."""
+
+    def __init__(self, count: int, combined: str, settled: Order) -> None:
+        self.count = count
+        self._combined = combined
+        self.settled = settled
+        """Order of the last result that had been delivered."""
+
+    @classmethod
+    def parse(cls, text: str) -> FurtherWaits:
+        """Reads what `str` wrote."""
+        count, combined, epoch, n = text.split(".")
+        return cls(int(count), combined, (int(epoch), int(n)))
+
+    def __str__(self) -> str:
+        return f"{self.count}.{self._combined}.{self.settled[0]}.{self.settled[1]}"
+
+    def are_among(self, digests: Sequence[str]) -> bool:
+        """Whether these waits, in the order of their calls, begin with the recorded ones; code may wait for more."""
+        return _combined(digests[: self.count]) == self._combined
+
+
+class SettledWaits:
+    """What the run record says of the waits, and which of them the code has come to."""
+
+    def __init__(self, waits: Sequence[Wait], waits_digest: str | None) -> None:
+        self._deadlines: Mapping[str, float | None] = {wait.digest: wait.deadline for wait in waits}
+        self._ahead = set(self._deadlines)
+        self.further = None if waits_digest is None else FurtherWaits.parse(waits_digest)
+        self._further_ahead = 0 if self.further is None else self.further.count
+        self._excused = False
+
+    def deadline(self, location: str, kind: str, asked: float | None) -> float | None:
+        """The deadline of a wait that is awaited now: the recorded one, if the run was suspended on it."""
+        if not self._ahead and not self._further_ahead:
+            return asked
+        wait = digest(location, kind)
+        if wait not in self._ahead:
+            self._further_ahead -= wait not in self._deadlines
+            return asked
+        self._ahead.discard(wait)
+        return self._deadlines[wait]
+
+    def lie_ahead_in(self, prefix: str) -> bool:
+        """Whether some wait in this scope has not been come to; where waits are not named, in any scope."""
+        return self._further_ahead > 0 or any(not prefix or lies_within(wait, prefix) for wait in self._ahead)
+
+    def left(self, recorded: Iterable[Entry], is_over: Callable[[str], bool]) -> bool:
+        """Whether a named wait was not come to.
+
+        One is excused if a turn that died has recorded its result, or if it lies in an iteration that is over.
+        """
+        if self._ahead and not self._excused:
+            self._excused = True
+            self._ahead -= {digest(entry.location, entry.kind) for entry in recorded if entry.kind in WAITS}
+            self._ahead = {wait for wait in self._ahead if not is_over(wait)}
+        return bool(self._ahead)
+
+    def unnamed(self, operations: Iterable[NamedWait]) -> list[str]:
+        """Digests of those operations that are not named one by one, in the order of their calls."""
+        ordered = sorted(operations, key=lambda operation: operation.seq)
+        digests = (digest(operation.location, operation.kind) for operation in ordered)
+        return [wait for wait in digests if wait not in self._deadlines]
+
+
+def _combined(digests: Sequence[str]) -> str:
+    return f"{len(digests)}-{blake2b(' '.join(digests).encode(), digest_size=6).hexdigest()}"

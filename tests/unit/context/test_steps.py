@@ -1,0 +1,112 @@
+"""What `ctx.step` makes of its arguments, and what it says about wrong ones."""
+
+import pytest
+
+from durable.app import App
+from durable.context import Context
+from durable.errors import InvalidName, NotAvailable
+from durable.ops.step import TryStepOperation
+from durable.options import Step
+from tests.unit.context.running import operation_of, outcome_of
+
+app = App("shop")
+
+
+@app.remote_step(queue="labels")
+def print_label(order: str) -> str: ...
+
+
+@app.workflow
+async def fulfil(ctx: Context, order: str) -> str: ...
+
+
+def charge(order: str, amount: int = 1) -> str:
+    return order * amount
+
+
+async def charge_later(order: str) -> str:
+    return order
+
+
+def undo(result: str, order: str, amount: int = 1) -> None: ...
+
+
+def test_a_step_takes_its_functions_name_and_the_plain_policy() -> None:
+    operation = operation_of(lambda ctx: ctx.step(charge, "o", amount=2))
+    assert (operation.location, operation.policy.retries) == ("charge", 3)
+    assert operation.call() == "oo"
+
+
+def test_a_step_may_be_named() -> None:
+    operation = operation_of(lambda ctx: ctx.step("pay", charge, "o"))
+    assert operation.location == "pay"
+
+
+def test_a_policy_may_carry_the_name_or_leave_it_to_the_function() -> None:
+    assert operation_of(lambda ctx: ctx.step(Step("pay", retries=8), charge, "o")).location == "pay"
+    operation = operation_of(lambda ctx: ctx.step(Step(retries=8), charge, "o"))
+    assert (operation.location, operation.policy.retries) == ("charge", 8)
+
+
+def test_a_step_that_may_fail_as_a_value() -> None:
+    operation = operation_of(lambda ctx: ctx.try_step("pay", charge, "o"))
+    assert isinstance(operation, TryStepOperation)
+
+
+def test_keywords_of_the_users_function_may_have_any_name() -> None:
+    def step(fn: str, name: str) -> str:
+        return fn + name
+
+    assert operation_of(lambda ctx: ctx.step("s", step, fn="a", name="b")).call() == "ab"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (
+            lambda ctx: ctx.step(charge("o")),
+            r"ctx.step\(\) got the result of a call \(str\)|got a name or a policy and no function",
+        ),
+        (lambda ctx: ctx.step("pay", charge("o")), r"got the result of a call \(str\), not a function"),
+        (
+            lambda ctx: ctx.step(charge_later("o")),
+            r"got the result of a call \(coroutine\).*ctx.step\(charge_later, ...\), not ctx.step\(charge_later\(...\)\)",
+        ),
+        (lambda ctx: ctx.step(3), r"got the result of a call \(int\)"),
+        (lambda ctx: ctx.step(Step("pay")), "got a name or a policy and no function"),
+        (
+            lambda ctx: ctx.step(print_label, "o"),
+            r'remote step \(queue "labels"\). Use await ctx.call\(print_label, ...\)',
+        ),
+        (
+            lambda ctx: ctx.step("n", fulfil, "o"),
+            r"fulfil is a workflow, not a step: use await ctx.child\(fulfil, ...\)",
+        ),
+        (lambda ctx: ctx.call(charge, "o"), "takes a function that @app.remote_step has registered, not charge"),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_what_to_write(wrong, says) -> None:
+    with pytest.raises(TypeError, match=says):
+        outcome_of(wrong)
+
+
+def test_an_empty_name_is_refused() -> None:
+    with pytest.raises(InvalidName, match="step name"):
+        outcome_of(lambda ctx: ctx.step("", charge, "o"))
+
+
+def test_what_is_missing_cannot_be_hidden_by_the_workflow() -> None:
+    async def body(ctx: Context) -> None:
+        try:
+            await ctx.call(print_label, "o")
+        except Exception:  # noqa: BLE001 - that is what workflows do
+            await ctx.step(charge, "o")
+
+    with pytest.raises(NotAvailable, match=r"ctx.call is not available in this version of durable"):
+        operation_of(body)
+
+
+def test_an_undo_is_refused_rather_than_forgotten() -> None:
+    with pytest.raises(NotAvailable, match=r"Step\.undo"):
+        outcome_of(lambda ctx: ctx.step(Step("pay").undo(undo), charge, "o"))
