@@ -1,8 +1,9 @@
 """Long-lived workflows on AWS Lambda, written as plain async functions."""
 
+from typing import TYPE_CHECKING, Any
+
 from durable.app import App
 from durable.channels import Event, Message, Signal, StateKey, Update
-from durable.client import Client, RunHandle
 from durable.context import (
     Branch,
     ChildHandle,
@@ -18,6 +19,7 @@ from durable.context import (
 )
 from durable.definitions import Cron, RemoteStep, Singleton, Workflow, cron, every
 from durable.errors import (
+    AttemptInterrupted,
     BusyLoop,
     Deadlock,
     Diverged,
@@ -50,6 +52,7 @@ from durable.errors import (
     RunWasCancelled,
     StepFailed,
     StepInterrupted,
+    StepTimeout,
     StepTooLong,
     StoreUnavailable,
     UnawaitedOperation,
@@ -63,8 +66,12 @@ from durable.options import Backoff, Batch, Call, Rate, Step, Undoable
 from durable.step_context import StepContext, step_context
 from durable.values import Blob, Break, Continue, Failed, MapResult, NotDone, Ok, Review, Skipped, Winner
 
+if TYPE_CHECKING:
+    from durable.client import Client, RunHandle
+
 __all__ = [
     "App",
+    "AttemptInterrupted",
     "Backoff",
     "Batch",
     "Blob",
@@ -128,6 +135,7 @@ __all__ = [
     "StepContext",
     "StepFailed",
     "StepInterrupted",
+    "StepTimeout",
     "StepTooLong",
     "StoreUnavailable",
     "UnawaitedOperation",
@@ -148,3 +156,12 @@ __all__ = [
     "every",
     "step_context",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the client when it is first asked for: functions that only take turns start without it."""
+    if name in {"Client", "RunHandle"}:
+        from durable import client  # noqa: PLC0415
+
+        return getattr(client, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,7 @@ DurableError
 ├── outcomes, raised into workflow code
 │   ├── StepFailed               a step ran out of attempts (also an instance of the user's own class)
 │   ├── StepInterrupted          an at-most-once step may have run and left no result
+│   ├── StepTimeout · AttemptInterrupted   what an attempt failed with, in `StepFailed.error`
 │   ├── WaitTimeout              a wait reached its deadline (a TimeoutError)
 │   ├── JoinError                branches of a join failed (an ExceptionGroup)
 │   └── RaceError                every branch of a race failed (an ExceptionGroup)
@@ -81,6 +82,20 @@ class StepFailed(DurableError):
     def __str__(self) -> str:
         times = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
         return f'step "{self.name}" failed after {times}: {self.error}'
+
+
+class StepTimeout(DurableError, TimeoutError):
+    """An attempt did not end within its timeout. Its body cannot be stopped; its late result is dropped."""
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__(f"no result within {timeout:g} s. The body cannot be stopped and may still have its effect.")
+
+
+class AttemptInterrupted(DurableError):
+    """The invocation ended during an attempt, so nobody knows how the attempt ended; it counts as failed."""
+
+    def __init__(self) -> None:
+        super().__init__("the invocation ended during the attempt (a crash, a time or memory limit)")
 
 
 class StepInterrupted(DurableError):

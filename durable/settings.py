@@ -13,7 +13,6 @@ from durable.model.limits import SQS_DELAY_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-UNVERSIONED: Final = "unversioned"
 _PREFIX: Final = "DURABLE_"
 
 
@@ -34,19 +33,18 @@ class Settings(BaseModel):
     """Timers that are due in more seconds than this go to EventBridge Scheduler."""
     index_shards: int = Field(default=4, ge=1, le=100)
     """Partitions of each index of the table: may be raised at any time, never lowered."""
-    code_version: str = UNVERSIONED
+    code_version: str | None = None
     """Changes with every deployment: blocked runs are tried again under another one."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Reads `DURABLE_*`; raises `InvalidInput` naming every variable that is missing or wrong.
 
-        The code version is `DURABLE_CODE_VERSION`, or else the published version of the Lambda function.
+        The code version is `DURABLE_CODE_VERSION`; without it the handlers derive one from the source files.
         """
         source = os.environ if environment is None else environment
         values = {name.removeprefix(_PREFIX).lower(): text for name, text in source.items() if name.startswith(_PREFIX)}
         values = {name: text for name, text in values.items() if text}
-        values.setdefault("code_version", source.get("AWS_LAMBDA_FUNCTION_VERSION") or UNVERSIONED)
         try:
             return cls.model_validate(values)
         except ValidationError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from durable.app import App
 from durable.aws import Clients, aws_ports, make_clients
 from durable.settings import Settings
+from handlers.code_version import code_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,7 @@ class Container:
         self.app = app
         self.sqs = clients.sqs
         self.ports = aws_ports(settings, clients)
+        self.code_version = settings.code_version or code_version(settings.app)
         self.queue_urls = (settings.runs_queue_url, settings.timers_queue_url)
 
     @cached_property
@@ -45,14 +47,14 @@ class Container:
         """Takes turns."""
         from durable.engine.orchestrator import Orchestrator  # noqa: PLC0415 - the other functions do not need it
 
-        return Orchestrator(self.app, self.ports, code_version=self.settings.code_version)
+        return Orchestrator(self.app, self.ports, code_version=self.code_version)
 
     @cached_property
     def maintenance(self) -> Maintenance:
         """Finds what was not woken."""
         from durable.engine.maintenance import Maintenance  # noqa: PLC0415 - the same
 
-        return Maintenance(self.ports, code_version=self.settings.code_version)
+        return Maintenance(self.ports, code_version=self.code_version)
 
     @cached_property
     def client(self) -> Client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from pathlib import Path
 
 from rich.console import Console
@@ -24,16 +23,19 @@ def run_stack(*, app: str, port: int, template: Path, timeout: int | None, out: 
     stack = LocalStack(StackOptions(app=app, port=port, template=template, timeout=timeout), report=report)
     # Both end it in order; a shell that starts it in the background would have it ignore the first.
     before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    code = 0
     try:
         out.print(Text(f"starting {app} ...", "dim"))
         stack.start()
         out.print(_welcome(stack, app))
-        threading.Event().wait()
+        stack.wait()
+        err.print(Text("The emulated AWS services have ended; what was stored is gone.", "red"))
+        code = 1
     except KeyboardInterrupt:
         out.print(Text("stopping ...", "dim"))
     except (PortTaken, StackFailed, EmulatorFailed) as error:
         err.print(Text(str(error), "red"))
-        return 1
+        code = 1
     finally:
         # Once is enough: an impatient second Ctrl-C must not leave processes behind.
         for number in before:
@@ -41,7 +43,7 @@ def run_stack(*, app: str, port: int, template: Path, timeout: int | None, out: 
         stack.stop()
         for number, handler in before.items():
             signal.signal(number, handler)
-    return 0
+    return code
 
 
 def _welcome(stack: LocalStack, app: str) -> Text:

@@ -1,7 +1,7 @@
 """Values to JSON text and back, by the type that an annotation declares."""
 
 from durable.codec.annotations import UNTYPED, Untyped, callable_name, input_type, return_type
-from durable.codec.text import Type, decode, digest, encode, parsed, round_trip, type_name, validated
+from durable.codec.text import Type, decode, digest, encode, parsed, reason_of, round_trip, type_name, validated
 
 __all__ = [
     "UNTYPED",
@@ -13,6 +13,7 @@ __all__ = [
     "encode",
     "input_type",
     "parsed",
+    "reason_of",
     "return_type",
     "round_trip",
     "type_name",

@@ -72,7 +72,7 @@ def validated(value: object, type_: Type, *, what: str) -> Any:
     try:
         return _adapter(type_).validate_python(value, by_alias=True, by_name=True)
     except ValidationError as problem:
-        raise InvalidInput(what, _reasons(problem)) from problem
+        raise InvalidInput(what, reason_of(problem)) from problem
 
 
 def parsed(text: str | bytes, type_: Type, *, what: str) -> Any:
@@ -86,7 +86,7 @@ def parsed(text: str | bytes, type_: Type, *, what: str) -> Any:
             return from_json(text, allow_inf_nan=False)
         return _adapter(type_).validate_json(text, by_alias=True, by_name=True)
     except ValidationError as problem:
-        raise InvalidInput(what, _reasons(problem)) from problem
+        raise InvalidInput(what, reason_of(problem)) from problem
     except ValueError as problem:
         raise InvalidInput(what, str(problem)) from problem
 
@@ -155,7 +155,7 @@ def _limited(text: str, what: str) -> str:
 
 def _unstorable(value: object, type_: Type, what: str, problem: Exception) -> NotStorable:
     if isinstance(problem, ValidationError):
-        return NotStorable(f"{what} cannot be stored as {type_name(type_)}: {_reasons(problem)}")
+        return NotStorable(f"{what} cannot be stored as {type_name(type_)}: {reason_of(problem)}")
     found = first_unencodable(value)
     if found is None:
         return NotStorable(f"{what} cannot be stored as {type_name(type_)}: {problem}")
@@ -205,8 +205,10 @@ def _names(value: object) -> set[str]:
     return set(getattr(value, "__dict__", ()))
 
 
-def _reasons(problem: ValidationError) -> str:
-    # The value itself stays out: it may be a secret, and messages reach logs.
+def reason_of(problem: ValueError) -> str:
+    """Why a text or a value was refused, without the value itself: it may be a secret, and messages reach logs."""
+    if not isinstance(problem, ValidationError):
+        return str(problem)
     reasons = [
         f"{_place(error['loc'])}{error['msg']}" for error in problem.errors(include_url=False, include_input=False)
     ]

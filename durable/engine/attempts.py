@@ -8,9 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from durable import failures
-from durable.engine.retries import GiveUp, Interrupted, Retry, StepTimeout, after_failure
+from durable.engine.retries import GiveUp, Retry, after_failure
 from durable.engine.steps import Finished, Job
-from durable.errors import LimitExceeded, Misuse, NotStorable, StepInterrupted, StepTooLong
+from durable.errors import (
+    AttemptInterrupted,
+    LimitExceeded,
+    Misuse,
+    NotStorable,
+    StepInterrupted,
+    StepTimeout,
+    StepTooLong,
+)
 from durable.step_context import StepContext
 from durable.values import NotDone, Ok
 
@@ -97,7 +105,7 @@ class Attempts:
         if len(doubtful) == 1 or (doubtful and dead_turns > 1):
             first = doubtful[0]
             first.attempt += 1
-            return self._failed(first, Interrupted("the invocation ended during the attempt"))
+            return self._failed(first, AttemptInterrupted())
         return None
 
     def forget_cancelled(self) -> None:
@@ -210,8 +218,7 @@ class Attempts:
         job, step.job = step.job, None
         if job is not None:
             job.step.cancel()
-        message = f"no result within {step.timeout:g} s. The body cannot be stopped and may still have its effect."
-        return self._failed(step, StepTimeout(message))
+        return self._failed(step, StepTimeout(step.timeout))
 
     def _failed(self, step: Pending, error: BaseException) -> Entry | None:
         operation = step.operation

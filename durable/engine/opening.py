@@ -65,5 +65,5 @@ def _program(workflow: Workflow[Any, Any], run: Run, loaded: Loaded) -> Callable
     try:
         value = codec.decode(text, workflow.input_type)
     except ValidationError as error:
-        raise UndecodableHistory("input", str(workflow.input_type), str(error)) from None
+        raise UndecodableHistory("input", codec.type_name(workflow.input_type), codec.reason_of(error)) from None
     return lambda execution: workflow.fn(Context(execution), value)

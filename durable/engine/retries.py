@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from durable.errors import NonRetryableError, NotStorable, RetryAfter, RollbackError
+from durable.errors import AttemptInterrupted, NonRetryableError, NotStorable, RetryAfter, RollbackError, StepTimeout
 from durable.model.duration import seconds
 
 if TYPE_CHECKING:
@@ -15,14 +15,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("durable")
-
-
-class StepTimeout(TimeoutError):
-    """An attempt did not end within its timeout. Its body cannot be stopped; its late result is dropped."""
-
-
-class Interrupted(Exception):
-    """The invocation ended during an attempt, so nobody knows how the attempt ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,7 @@ def _final(policy: Step, error: BaseException) -> FailureKind | None:
             return "critical"
         case StepTimeout():
             return None if policy.retry_on_timeout else "timeout"
-        case Interrupted():
+        case AttemptInterrupted():
             return None
         case Exception():
             return "critical" if isinstance(error, policy.no_retry) or not _wants_retry(policy, error) else None

@@ -62,6 +62,10 @@ class Emulator:
             self._endpoint = f"http://{_HOST}:{int(port)}"
         return self._endpoint
 
+    def wait(self) -> None:
+        """Returns when the process has ended, which it does of itself only in trouble."""
+        self._process.wait()
+
     def stop(self) -> None:
         """Ends the process; all that was stored is gone."""
         self._process.kill()

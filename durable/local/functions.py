@@ -127,7 +127,7 @@ class _Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,
-            env={**os.environ, **environment},  # noqa: TID251 - a child needs PATH and the like; nothing is read here
+            env={**_surroundings(), **environment},
             start_new_session=True,
         )
         self._ready = False
@@ -193,6 +193,11 @@ class _Process:
             self._child.wait()
         assert self._child.stdout is not None
         self._child.stdout.close()
+
+
+def _surroundings() -> dict[str, str]:
+    """PATH and the like; not the AWS account that this machine may be logged in to."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}  # noqa: TID251 - handed on
 
 
 def _outcome(answer: dict[str, Any]) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -107,7 +108,7 @@ class LocalStack:
         return self._provisioned
 
     def start(self) -> None:
-        """Returns once the API answers.
+        """Returns once the API answers. From here on, this process has no AWS profile any more.
 
         Raises:
             PortTaken: another process listens on the port.
@@ -118,6 +119,11 @@ class LocalStack:
         except BaseException:
             self.stop()
             raise
+
+    def wait(self) -> None:
+        """Returns if the emulated services end by themselves; nothing works from then on."""
+        assert self._emulator is not None
+        self._emulator.wait()
 
     def stop(self) -> None:
         """Ends everything, invocations in flight after a moment's grace; safe to call twice."""
@@ -139,6 +145,9 @@ class LocalStack:
             self._told(notice)
 
     def _start(self) -> None:
+        # A profile that is named and not there, or that wants a login, stops every client, whatever keys it is given.
+        for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+            os.environ.pop(name, None)  # noqa: TID251 - it is not read, it is done away with
         if not self._options.template.is_file():
             raise StackFailed(f"There is no template at {self._options.template}; run this in the project's folder.")
         self._front = Front(self._options.port, self._clock, self._report)

@@ -117,7 +117,7 @@ class Operation(Coroutine[Any, Any, Any]):
         try:
             return codec.decode(text, declared)
         except ValueError as problem:
-            raise UndecodableHistory(self.location, codec.type_name(declared), str(problem)) from problem
+            raise UndecodableHistory(self.location, codec.type_name(declared), codec.reason_of(problem)) from None
 
     def before_waiting(self) -> None:
         """Called when it is awaited and has no result in the history."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 from durable import codec
 from durable.channels import Message
 from durable.errors import ErrorInfo, UndecodableHistory, WaitTimeout
+from durable.model.limits import PAYLOAD_BYTES
 from durable.ops.operation import Host, WaitOperation, until
 from durable.options import MISSING
 
@@ -59,11 +60,16 @@ class ReceiveOperation(WaitOperation):
 
     def claim(self, messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
         wanted: list[StoredMessage] = []
+        room = PAYLOAD_BYTES
         for message in messages:
+            if message.kind != "signal" or (self._types and message.name not in self._types):
+                continue
+            room -= len(message.body.encode())
+            if wanted and room < 0:
+                break  # the entry that consumes them holds their bodies; the others are for the next batch
+            wanted.append(message)
             if len(wanted) == self._count:
                 break
-            if message.kind == "signal" and (not self._types or message.name in self._types):
-                wanted.append(message)
         return tuple(wanted)
 
     def on_messages(self, messages: Sequence[StoredMessage]) -> None:
@@ -99,7 +105,7 @@ class ReceiveOperation(WaitOperation):
             body = codec.decode(message.body, declared)
         except ValueError as error:
             where = f'{self.location} (message "{message.id}")'
-            raise UndecodableHistory(where, getattr(declared, "__name__", str(declared)), str(error)) from None
+            raise UndecodableHistory(where, codec.type_name(declared), codec.reason_of(error)) from None
         return Message(id=message.id, name=message.name, body=body, sent_at=sent_at)
 
     def describe(self) -> str:

@@ -63,7 +63,7 @@ class Demo:
         killed = self.clock.monotonic()
         self.wait("the charge", lambda: len(self.history(api)) > 0 and self.history(api)[-1]["mark"] == "")
         recovered = duration(self.clock.monotonic() - killed)
-        self.note(f"Charged {recovered} later, once: the second attempt had the same idempotency key.")
+        self.note(f"Charged {recovered} later. Both attempts had one idempotency key, so the money is taken once.")
 
         self.say("The cooling-off period: the run sleeps. No process runs for it, nothing waits.")
         self.wait("the approval to be asked for", lambda: "signal:approve" in self.record(api)["waiting_for"])

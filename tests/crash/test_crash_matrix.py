@@ -64,6 +64,20 @@ async def collector(ctx: Context) -> list[int]:
 
 
 @app.workflow
+async def listener(ctx: Context) -> list[int]:
+    return [(await ctx.mailbox.next(ITEM)).body for _ in range(3)]
+
+
+@app.workflow
+async def greeter(ctx: Context) -> str:
+    await ctx.mailbox.send("listener", ITEM, 1)
+    await ctx.sleep("5m")
+    await asyncio.gather(ctx.mailbox.send("listener", ITEM, 2), ctx.step(flaky))
+    await ctx.mailbox.send("listener", ITEM, 3)
+    return "greeted"
+
+
+@app.workflow
 async def failing(ctx: Context) -> str:
     await ctx.sleep(1)
     try:
@@ -96,6 +110,15 @@ def test_siblings_and_timers() -> None:
 
 def test_batches_of_messages() -> None:
     assert_complete(TestEnvironment(app).run_crash_matrix(collector, script=three_items), at_least=15)
+
+
+def test_messages_from_run_to_run_arrive_once() -> None:
+    def start_receiver(env: TestEnvironment, handle: RunHandle[Any]) -> None:
+        receiver = env.start(listener, id="listener")
+        handle.result()
+        receiver.result()
+
+    assert_complete(TestEnvironment(app).run_crash_matrix(greeter, script=start_receiver), at_least=25)
 
 
 @pytest.mark.xfail(

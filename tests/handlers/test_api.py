@@ -179,6 +179,22 @@ def test_resuming_a_run_that_is_not_blocked_is_harmless(call: Caller):
     assert call("POST", "/runs/order-1/resume").status == 200
 
 
+def test_a_blocked_run_says_why_and_goes_on_when_it_is_resumed_under_mended_code(call: Caller):
+    call("POST", "/runs", START)
+    call.env.run_until_idle()
+    call.env.deploy(App("shop"))
+    call("POST", "/runs/order-1/messages", {"name": "approve", "body": True})
+    call.env.run_until_idle()
+    blocked = call("GET", "/runs/order-1").body
+    assert blocked["status"] == "blocked"
+    assert "fulfil" in json.dumps([blocked["reason"], blocked["error"]])
+    assert [row["id"] for row in call("GET", "/runs?status=blocked").body["runs"]] == ["order-1"]
+    call.env.deploy(app)
+    assert call("POST", "/runs/order-1/resume").status == 200
+    call.env.run_until_idle()
+    assert call("GET", "/runs/order-1").body["status"] == "completed"
+
+
 def test_workflows_are_listed_with_their_types(call: Caller):
     listed = {workflow["name"]: workflow for workflow in call("GET", "/workflows").body["workflows"]}
     assert listed["fulfil"] == {

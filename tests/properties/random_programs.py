@@ -1,5 +1,7 @@
 """Random workflow programs over asyncio and the context: trees of nodes, and the interpreter that runs one."""
 
+# ruff: noqa: BLE001  programs that catch everything are part of what is tested
+
 from __future__ import annotations
 
 import asyncio

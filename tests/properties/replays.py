@@ -22,11 +22,23 @@ def replayed(workflow: Workflow, history: Sequence[Entry], *, slow: bool = False
     return opened
 
 
+def engine_for(
+    workflow: Workflow, seed: int = 0, store: Store | None = None, *, kill: float = 0.0, suspend: float = 0.3
+) -> VirtualEngine:
+    """An engine whose chances all follow from the seed."""
+    return VirtualEngine(workflow, random.Random(seed), store, Chances(kill=kill, suspend=suspend))
+
+
 def play(
-    workflow: Workflow, seed: int = 0, *, mail: Sequence[StoredMessage] = (), kill: float = 0.0, suspend: float = 0.3
-):
+    workflow: Workflow,
+    seed: int = 0,
+    *,
+    mail: Sequence[StoredMessage] = (),
+    kill: float = 0.0,
+    suspend: float = 0.3,
+) -> tuple[str, VirtualEngine]:
     """The result of a live run and its engine."""
-    engine = VirtualEngine(workflow, random.Random(seed), Store(mail=list(mail)), Chances(kill=kill, suspend=suspend))
+    engine = engine_for(workflow, seed, Store(mail=list(mail)), kill=kill, suspend=suspend)
     return engine.run(), engine
 
 

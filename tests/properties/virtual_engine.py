@@ -27,6 +27,7 @@ from durable.ops.step import StepOperation
 from durable.ops.version import VersionOperation
 from durable.options import MISSING, Step
 
+POLICY = Step()
 STARTED_AT = 1_000_000.0
 INFO = RunInfo(id="run-1", workflow="under_test", version="1", started_at=datetime.fromtimestamp(STARTED_AT, UTC))
 
@@ -45,7 +46,7 @@ class Ctx:
         if self.execution.loop.closing is None:
             self.trace.append((current_scope.get().prefix, what, str(detail)))
 
-    def step(self, fn: Any, *args: Any, policy: Step = Step()) -> StepOperation:
+    def step(self, fn: Any, *args: Any, policy: Step = POLICY) -> StepOperation:
         name = None
         if isinstance(fn, str):
             name, fn, args = fn, args[0], args[1:]
@@ -333,7 +334,7 @@ class Turn:
         self.engine.effects.append(step.location)
         try:
             return self.entry(step, value=step.encode(step.context.run(step.call)), attempts=1)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever a body raises is its outcome
             return self.entry(step, error=failures.record(error), failure="exhausted", attempts=1)
 
     # Waits

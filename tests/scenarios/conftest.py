@@ -1,16 +1,62 @@
-"""`world(app)` deploys an app with virtual time, in memory; tests that ask for `anywhere` also run on emulated AWS."""
+"""`world(app)` deploys an app with virtual time: in memory, and for the files named here on emulated AWS too."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from moto import mock_aws
 
 from durable import App
+from durable.aws import make_clients
 from durable.testing import TestEnvironment
+from tests.contract.worlds import AwsWorld, moto_world
+from tests.scenarios.emulated import emulated
 
 World = Callable[[App[Any]], TestEnvironment]
 
+ON_AWS_TOO = {
+    "test_at_most_once",
+    "test_changed_code",
+    "test_duplicate_messages",
+    "test_large_values",
+    "test_lost_wakes",
+    "test_message_and_deadline",
+    "test_message_before_the_wait",
+    "test_message_satisfies_one_wait",
+    "test_message_to_nobody",
+    "test_next_any_and_batch",
+    "test_sleep_of_nothing",
+    "test_start",
+    "test_step_that_kills_its_process",
+    "test_terminate",
+    "test_user_errors",
+    "test_values",
+}
+"""What stores, queues and records in many ways; the emulator costs a hundred times what memory does."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "world" not in metafunc.fixturenames:
+        return
+    places: list[Any] = ["memory"]
+    if metafunc.definition.module.__name__.rpartition(".")[2] in ON_AWS_TOO:
+        places.append(pytest.param("moto", marks=pytest.mark.moto))
+    metafunc.parametrize("world", places, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def aws() -> Iterator[AwsWorld]:
+    """One table and its queues for all tests, emptied by each."""
+    with mock_aws():
+        yield moto_world(make_clients(), stack="scenarios")
+
 
 @pytest.fixture
-def world() -> World:
-    return TestEnvironment
+def world(request: pytest.FixtureRequest) -> World:
+    if request.param == "memory":
+        return TestEnvironment
+
+    def deploy(app: App[Any]) -> TestEnvironment:
+        return TestEnvironment(app, services=emulated(request.getfixturevalue("aws")))
+
+    return deploy

@@ -9,7 +9,7 @@ import pytest
 from durable.adapters.dynamodb import keys as layout
 from durable.adapters.memory import MemoryStore
 from durable.engine import lease, settling
-from durable.engine.cache import HistoryCache
+from durable.engine.cache import HistoryCache, Kept
 from durable.engine.lease import Loaded
 from durable.engine.session import Session
 from durable.engine.writer import EntryWriter
@@ -145,10 +145,10 @@ def look_at_nothing(self: Session, wakes: int) -> None:
     self._wakes = wakes
 
 
-def take_stale(self: HistoryCache, run: Run) -> Sequence[Entry] | None:
+def take_stale(self: HistoryCache, run: Run) -> Kept | None:
     """Trusts a cached history whoever has had the run since."""
-    born, _, entries = self._kept.get(run.id, (0, 0, ()))
-    return list(entries) if born == run.born else None
+    kept = self._kept.get(run.id)
+    return kept if kept is not None and kept.born == run.born else None
 
 
 MUTATIONS = [

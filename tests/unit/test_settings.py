@@ -3,7 +3,7 @@
 import pytest
 
 from durable.errors import InvalidInput
-from durable.settings import UNVERSIONED, Settings
+from durable.settings import Settings
 
 ENVIRONMENT = {
     "DURABLE_APP": "examples.orders.app:app",
@@ -24,7 +24,7 @@ def read(**changes: str) -> Settings:
 def test_defaults_hold_for_what_is_not_set() -> None:
     settings = read()
     assert (settings.table, settings.timers_threshold, settings.index_shards) == ("table", 900, 4)
-    assert settings.code_version == UNVERSIONED
+    assert settings.code_version is None
 
 
 def test_numbers_are_read_from_text() -> None:
@@ -32,9 +32,9 @@ def test_numbers_are_read_from_text() -> None:
     assert (settings.timers_threshold, settings.index_shards) == (5, 16)
 
 
-def test_the_code_version_is_the_functions_unless_it_is_given() -> None:
-    assert read(AWS_LAMBDA_FUNCTION_VERSION="7").code_version == "7"
-    assert read(AWS_LAMBDA_FUNCTION_VERSION="7", DURABLE_CODE_VERSION="abc").code_version == "abc"
+def test_the_code_version_is_what_the_deployment_says_or_nothing() -> None:
+    assert read(AWS_LAMBDA_FUNCTION_VERSION="$LATEST").code_version is None
+    assert read(DURABLE_CODE_VERSION="abc").code_version == "abc"
 
 
 def test_everything_that_is_missing_or_wrong_is_named_at_once() -> None:

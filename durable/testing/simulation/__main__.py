@@ -17,7 +17,6 @@ class Tally:
 
     seeds: int = 0
     calls: int = 0
-    repairs: int = 0
     kills: int = 0
     freezes: int = 0
     failures: dict[int, str] = field(default_factory=dict[int, str])

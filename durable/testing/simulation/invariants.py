@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from durable.engine.orchestrator import Delivery, Orchestrator
+from durable.model.envelope import Wake, to_body
 from durable.model.history import counting_entries
+from durable.testing.interception import intercepted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from durable.adapters.memory import MemoryStore
+    from durable.app import App
     from durable.model.entry import Entry
     from durable.model.run import Run
+    from durable.ports import Ports
 
 
 WRITES = frozenset({"store.put_entry", "store.delete_entries", "store.record_fences", "store.settle"})
@@ -45,8 +52,16 @@ class Watch:
 
     def unread(self) -> list[str]:
         """Names of stored messages that no entry has consumed."""
-        consumed = {message.id for entry in self.history().values() for message in entry.messages}
+        consumed = set(self.consumed())
         return [message.channel for message in self._store.mailbox(self._run_id) if message.id not in consumed]
+
+    def consumed(self) -> list[str]:
+        """Ids of messages as entries name them, one for each time."""
+        return [message.id for entry in self.history().values() for message in entry.messages]
+
+    def kept(self) -> set[str]:
+        """Ids of the messages in the mailbox."""
+        return {message.id for message in self._store.mailbox(self._run_id)}
 
     def after_call(self, name: str) -> None:
         """Checks whatever a call may have broken."""
@@ -71,7 +86,7 @@ class Watch:
 
     def _check_settled(self) -> None:
         run = self.run
-        consumed = [message.id for entry in self.history().values() for message in entry.messages]
+        consumed = self.consumed()
         if len(consumed) != len(set(consumed)):
             raise Violation(f"I3: a message was consumed twice: {sorted(consumed)}")
         if run.ended:
@@ -82,3 +97,32 @@ class Watch:
     def _check_end(self) -> None:
         if self.run != self._end:
             raise Violation(f"I6: the run had ended and has changed: {self}")
+
+
+def check_messages(watch: Watch, sent: Sequence[str], queued: Sequence[str]) -> None:
+    """I3: every accepted message was consumed once, or is still there to be."""
+    consumed = watch.consumed()
+    for message in sent:
+        if (
+            message not in consumed
+            and message not in watch.kept()
+            and not any(f'"{message}"' in body for body in queued)
+        ):
+            raise Violation(f"I3: message {message} has vanished")
+    if len(consumed) != len(set(consumed)):
+        raise Violation(f"I3: a message was consumed twice: {consumed}")
+
+
+def check_wake_of_ended_run(app: App[Any], ports: Ports, run_id: str) -> None:
+    """I8: it costs one request and does nothing."""
+    calls: list[str] = []
+
+    def listening(name: str, perform: Callable[[], Any]) -> Any:
+        calls.append(name)
+        return perform()
+
+    wake = to_body(Wake(run_id=run_id, id="late", reason="simulated"))
+    orchestrator = Orchestrator(app, intercepted(ports, listening), code_version="1")
+    orchestrator.process([Delivery(id="late", body=wake, arrived_at=ports.clock.now())], remaining=60)
+    if calls != ["store.acquire"]:
+        raise Violation(f"I8: a wake of an ended run made the calls {calls}")

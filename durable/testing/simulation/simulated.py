@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from random import Random  # noqa: TID251 - the seed is the whole input
 from typing import TYPE_CHECKING, Any, Final
 
-from durable.adapters.memory import MemoryRunQueue, MemoryStore, MemoryTimers, VirtualClock
-from durable.adapters.memory.queues import MemoryQueue
+from durable.adapters.memory import MemoryRunQueue, MemoryStore, MemoryTimers
 from durable.engine.maintenance import Maintenance
 from durable.engine.options import EngineOptions
 from durable.engine.orchestrator import Delivery, Orchestrator
@@ -20,14 +18,14 @@ from durable.ports import Page, Ports
 from durable.testing.interception import intercepted
 from durable.testing.services import SeededIds
 from durable.testing.simulation import workload
-from durable.testing.simulation.invariants import Violation, Watch
+from durable.testing.simulation.activities import Activity, Outcome
+from durable.testing.simulation.invariants import Violation, Watch, check_messages, check_wake_of_ended_run
+from durable.testing.simulation.weather import FailedTurns, SimulatedClock, UnorderedRunQueue, weather_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from durable.adapters.memory import Received
-    from durable.model.entry import Entry
-    from durable.ports import Clock
     from durable.testing.simulation.baton import Actor, Stage
 
 RUN_ID: Final = "run"
@@ -40,94 +38,6 @@ EXECUTIONS: Final = 7
 """Of step bodies in a healthy run of the workload; one of its steps fails once."""
 PATIENCE: Final = 900.0
 """Virtual seconds after the last message in which a run must end, whatever went wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weather:
-    """How much goes wrong in one seed."""
-
-    faults: int
-    """Kills, freezes, lost timers and refused calls, all together."""
-    visibility: float
-    """Shorter than an invocation in half of the seeds, so that one run's deliveries overlap."""
-    ordered: bool
-    """Whether the runs queue is FIFO, as it is in AWS; the lease alone must be enough."""
-    page_size: int
-    short_wait: float
-    messages: int
-    pace: float
-    """How much time passes at an event, at most."""
-
-
-def weather_of(random: Random) -> Weather:
-    """A third of the seeds is fine: there, maintenance must not be needed."""
-    fine = random.random() < 0.3
-    return Weather(
-        faults=0 if fine else random.randint(1, 8),
-        visibility=random.choice([5.0, 25.0]),
-        ordered=random.random() < 0.5,
-        page_size=random.choice([1, 2, 3, 1000]),
-        short_wait=random.choice([0.0, 1.0]),
-        messages=random.randint(2, 6),
-        pace=1.0 if fine else random.choice([1.0, 3.0]),
-    )
-
-
-@dataclass(slots=True, eq=False)
-class Activity:
-    """An actor and what it works on."""
-
-    number: int
-    actor: Actor
-    container: Orchestrator | None
-    source: MemoryRunQueue | MemoryTimers | None
-    received: Sequence[Received]
-    resumes_at: float = 0.0
-    waits_for_load: bool = False
-    """Frozen until somebody else is between two pages of the history: the worst moment to write."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a seed came to."""
-
-    events: int = 0
-    calls: int = 0
-    repairs: int = 0
-    kills: int = 0
-    freezes: int = 0
-    trace: list[str] = field(default_factory=list[str])
-
-
-class SimulatedClock(VirtualClock):
-    """Sleeping is an event like a port call: others go on meanwhile."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.on_sleep: Callable[[float], None] = self.advance
-
-    def sleep(self, seconds: float) -> None:
-        self.on_sleep(max(0.0, seconds))
-
-
-class UnorderedRunQueue(MemoryRunQueue):
-    """A runs queue without groups: deliveries of one run overlap all the time."""
-
-    def __init__(self, clock: Clock, *, visibility_timeout: float, max_receives: int) -> None:
-        MemoryQueue.__init__(self, clock, fifo=False, visibility_timeout=visibility_timeout, max_receives=max_receives)
-
-
-class FailedTurns(logging.Handler):
-    """Keeps what the engine logs as an error: turns that failed for no fault of the weather."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.found: list[BaseException] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, StoreUnavailable):
-            self.found.append(error or Violation(record.getMessage()))
 
 
 class Simulation:
@@ -183,18 +93,31 @@ class Simulation:
         propagate, log.propagate = log.propagate, False
         self._start_run()
         try:
-            while self._active or not self.watch.run.ended:
-                self.outcome.events += 1
-                if self.outcome.events > MAX_EVENTS:
-                    raise Violation("I2: the run does not come to an end")
-                self._happen()
+            self._stage.play(self._next_actor)
             self._check_end()
         finally:
             log.removeHandler(self._failed)
             log.propagate = propagate
             for activity in self._active:
-                activity.actor.kill()
+                self._running = activity
+                self._stage.end(activity.actor)
         return self.outcome
+
+    def _next_actor(self) -> Actor | None:
+        """Lets things happen until somebody goes on; None at the end of the seed."""
+        if self._running is not None and self._running.actor.finished:
+            self._leave(self._running)
+        self._running = None
+        if self._failed.found:
+            raise self._failed.found[0]
+        while self._active or not self.watch.run.ended:
+            self.outcome.events += 1
+            if self.outcome.events > MAX_EVENTS:
+                raise Violation("I2: the run does not come to an end")
+            self._running = self._happen()
+            if self._running is not None:
+                return self._running.actor
+        return None
 
     def _start_run(self) -> None:
         """What a client does; if its invocation died between the two, maintenance would find the run."""
@@ -208,8 +131,8 @@ class Simulation:
         if not self._goes_wrong(0.1):
             self.runs.send(Start(run_id=RUN_ID, id="start"))
 
-    def _happen(self) -> None:
-        """One event."""
+    def _happen(self) -> Activity | None:
+        """One event; the activity that goes on with it, if it is one's."""
         if self.random.random() < 0.3:
             self.clock.advance(self.random.uniform(0, self.weather.pace))
         self._hurry_messages()
@@ -219,9 +142,9 @@ class Simulation:
         self._start_maintenance()
         ready = [one for one in self._active if one.resumes_at <= self.clock.now()]
         if ready:
-            self._go_on(self._choose(ready))
-        else:
-            self._pass_time()
+            return self._go_on(self._choose(ready))
+        self._pass_time()
+        return None
 
     def _choose(self, ready: Sequence[Activity]) -> Activity:
         zombies = [one for one in ready if one.waits_for_load]
@@ -294,7 +217,7 @@ class Simulation:
         self, work: Callable[[], Any], what: str, container: Orchestrator | None = None,
         source: MemoryRunQueue | MemoryTimers | None = None, received: Sequence[Received] = (),
     ) -> None:  # fmt: skip
-        actor = self._stage.enter(lambda _: work())
+        actor = self._stage.enter(work)
         self._entered += 1
         self._note(f"actor {self._entered}: {what}")
         self._active.append(Activity(self._entered, actor, container, source, received))
@@ -307,24 +230,19 @@ class Simulation:
 
     # What happens to an activity
 
-    def _go_on(self, activity: Activity) -> None:
+    def _go_on(self, activity: Activity) -> Activity | None:
         if self._goes_wrong(0.04):
             self.outcome.kills += 1
             self._note(f"actor {activity.number}: killed before {activity.actor.before}")
-            activity.actor.kill()
-        elif self._goes_wrong(0.15 if activity.actor.before == "store.put_entry" else 0.05):
+            activity.actor.die()
+            return activity
+        if self._goes_wrong(0.15 if activity.actor.before == "store.put_entry" else 0.05):
             self.outcome.freezes += 1
             activity.waits_for_load = self.random.random() < 0.5
             activity.resumes_at = self.clock.now() + self.random.randint(30 if activity.waits_for_load else 5, 60)
             self._note(f"actor {activity.number}: frozen before {activity.actor.before}")
-            return
-        else:
-            self._running = activity
-            activity.actor.resume()
-        if activity.actor.finished:
-            self._leave(activity)
-        if self._failed.found:
-            raise self._failed.found[0]
+            return None
+        return activity
 
     def _leave(self, activity: Activity) -> None:
         self._active.remove(activity)
@@ -412,36 +330,10 @@ class Simulation:
         run, history = self.watch.run, self.watch.history()
         if run.status != "completed":
             raise Violation(f"I1: the run ended as {run.status}: {run.error}")
-        self._check_messages(history)
+        check_messages(self.watch, self._sent, [message.body for message in self.runs.pending])
         for location in ("first", "second", "a-left", "z-right", "flaky", "last"):
             if location not in history or not workload.effects.executions[location]:
                 raise Violation(f"I1: step {location} has no result, or a result without an execution")
         if not self.weather.faults and workload.effects.executions.total() != EXECUTIONS:
             raise Violation(f"I1: a healthy run repeated a step: {workload.effects.executions}")
-        self._check_replay()
-
-    def _check_messages(self, history: Mapping[str, Entry]) -> None:
-        consumed = [message.id for entry in history.values() for message in entry.messages]
-        kept = {message.id for message in self.store.mailbox(RUN_ID)}
-        queued = [message.body for message in self.runs.pending]
-        for message in self._sent:
-            if message not in consumed and message not in kept and not any(f'"{message}"' in body for body in queued):
-                raise Violation(f"I3: message {message} has vanished")
-        if len(consumed) != len(set(consumed)):
-            raise Violation(f"I3: a message was consumed twice: {consumed}")
-
-    def _check_replay(self) -> None:
-        """I8: a wake of a run that has ended does nothing."""
-        wake = to_body(Wake(run_id=RUN_ID, id="late", reason="test"))
-        calls: list[str] = []
-
-        def listening(name: str, perform: Callable[[], Any]) -> Any:
-            calls.append(name)
-            return perform()
-
-        orchestrator = Orchestrator(workload.app, intercepted(self.ports, listening), code_version="1")
-        orchestrator.process(
-            [Delivery(id="late", body=wake, arrived_at=self.clock.now())], remaining=INVOCATION_SECONDS
-        )
-        if calls != ["store.acquire"]:
-            raise Violation(f"I8: a wake of an ended run made the calls {calls}")
+        check_wake_of_ended_run(workload.app, self.ports, RUN_ID)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from durable.engine.retries import GiveUp, Interrupted, Retry, StepTimeout, after_failure
-from durable.errors import NonRetryableError, NotStorable, RetryAfter, RollbackError
+from durable.engine.retries import GiveUp, Retry, after_failure
+from durable.errors import AttemptInterrupted, NonRetryableError, NotStorable, RetryAfter, RollbackError, StepTimeout
 from durable.options import Backoff, Step
 
 POLICY = Step(retries=2, backoff=Backoff(1, factor=10, max=50))
@@ -21,8 +21,8 @@ def test_attempts_are_retries_plus_one() -> None:
 
 
 def test_an_interrupted_attempt_counts_like_a_failed_one() -> None:
-    assert after_failure(POLICY, 2, Interrupted(), "k") == Retry(10.0)
-    assert after_failure(POLICY, 3, Interrupted(), "k") == GiveUp("exhausted")
+    assert after_failure(POLICY, 2, AttemptInterrupted(), "k") == Retry(10.0)
+    assert after_failure(POLICY, 3, AttemptInterrupted(), "k") == GiveUp("exhausted")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_an_interrupted_attempt_counts_like_a_failed_one() -> None:
         (NonRetryableError("no"), "critical"),
         (RollbackError("no"), "rollback"),
         (NotStorable("no"), "critical"),
-        (StepTimeout("late"), "timeout"),
+        (StepTimeout(1), "timeout"),
     ],
 )
 def test_some_errors_are_final_at_once(error: Exception, kind: str) -> None:
@@ -40,8 +40,8 @@ def test_some_errors_are_final_at_once(error: Exception, kind: str) -> None:
 
 def test_a_timeout_is_tried_again_only_where_the_policy_says_so() -> None:
     policy = Step(retries=1, retry_on_timeout=True)
-    assert isinstance(after_failure(policy, 1, StepTimeout(), "k"), Retry)
-    assert after_failure(policy, 2, StepTimeout(), "k") == GiveUp("timeout")
+    assert isinstance(after_failure(policy, 1, StepTimeout(1), "k"), Retry)
+    assert after_failure(policy, 2, StepTimeout(1), "k") == GiveUp("timeout")
 
 
 def test_a_body_that_raises_timeout_error_itself_is_no_timeout_of_ours() -> None:

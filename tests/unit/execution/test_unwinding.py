@@ -60,7 +60,7 @@ def test_inner_and_outer_frames_see_the_same_interrupt() -> None:
         async def inner() -> None:
             try:
                 await ctx.sleep(10)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  user code like this is what is tested
                 seen.append(error)
             finally:
                 await asyncio.Event().wait()

@@ -118,7 +118,8 @@ def test_locks_queues_events_and_conditions_work() -> None:
 
         async def consumer() -> None:
             for _ in range(4):
-                seen.append((await queue.get(), await ctx.step(plus_one, 0)))
+                item = await queue.get()
+                seen.append((item, await ctx.step(plus_one, 0)))
             event.set()
 
         async def waiter() -> None:
@@ -316,9 +317,10 @@ def test_sets_of_tasks_iterate_in_the_order_of_creation(size: int) -> None:
             await asyncio.create_task(nothing())
         tasks = [asyncio.create_task(nothing()) for _ in range(size)]
         done, _ = await asyncio.wait(tasks)
-        return list(done) == tasks and list(set(reversed(tasks))) == tasks
+        backwards = tasks[::-1]
+        return list(done) == tasks and list(set(backwards)) == tasks
 
-    for before in range(20):
+    for before in range(20):  # noqa: B007  the workflow reads it
         assert replayed(workflow, []).result == "returned True"
 
 

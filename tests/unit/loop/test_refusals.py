@@ -52,7 +52,7 @@ def test_what_reaches_outside_is_refused_even_if_the_refusal_is_caught(what: str
         await ctx.step(plus_one, 1)
         try:
             await REFUSED[what](asyncio.get_running_loop())
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  user code like this is what is tested
             caught.append(error)
         return await ctx.step(plus_one, 2)
 
@@ -103,7 +103,7 @@ def test_a_repeated_name_stops_the_run_even_if_it_is_caught() -> None:
     async def workflow(ctx: Ctx) -> Any:
         try:
             await asyncio.gather(ctx.step("mail", plus_one, 1), ctx.step("mail", plus_one, 2))
-        except Exception:
+        except Exception:  # noqa: BLE001  user code like this is what is tested
             return await ctx.step(plus_one, 1)
 
     misuse_of(workflow, DuplicateName, r'"mail" is used twice.*"mail-\{n\}"')
@@ -181,7 +181,7 @@ def test_an_operation_in_a_thread_is_refused() -> None:
         def call() -> None:
             try:
                 ctx.step(plus_one, 1)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001  the same
                 errors.append(error)
 
         thread = threading.Thread(target=call)
@@ -194,7 +194,7 @@ def test_an_operation_in_a_thread_is_refused() -> None:
 
 def test_a_busy_loop_is_found() -> None:
     async def workflow(ctx: Ctx) -> Any:
-        while True:
+        while True:  # noqa: ASYNC110  that is the fault
             await asyncio.sleep(0)
 
     opened = open_run(workflow)

@@ -75,7 +75,6 @@ def test_a_join_waits_for_all_and_reports_every_failure_under_its_key() -> None:
         try:
             await ctx.join("all", {"bad": bad, "good": good, "worse": bad, "naps": naps})
         except* ValueError as errors:
-            assert isinstance(errors, ExceptionGroup)
             count = len(errors.exceptions)
         return count, ctx.now() >= 100
 

@@ -14,6 +14,8 @@ from durable.ops.step import StepOperation, TryStepOperation
 from durable.options import Step
 from tests.properties.virtual_engine import STARTED_AT, Ctx, Opened, open_run
 
+POLICY = Step()
+
 
 def charge(order: str, amount: int = 1) -> int:
     return len(order) * amount
@@ -32,7 +34,7 @@ class CardDeclined(Exception):
 
 
 def parked(
-    *args: Any, kind: type[StepOperation] = StepOperation, policy: Step = Step()
+    *args: Any, kind: type[StepOperation] = StepOperation, policy: Step = POLICY
 ) -> tuple[Opened, StepOperation]:
     """A run that waits for one step, and the step."""
     name = args[0] if isinstance(args[0], str) else None

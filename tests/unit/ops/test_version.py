@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 import pytest
 
-from tests.properties.replays import check_replays, play, replayed
-from tests.properties.virtual_engine import Chances, Ctx, Store, Turn, VirtualEngine, Workflow, message
+from tests.properties.replays import check_replays, engine_for, play, replayed
+from tests.properties.virtual_engine import Ctx, Store, Turn, Workflow, message
 
 
 def plus_one(x: int) -> int:
@@ -61,12 +60,12 @@ def test_new_runs_take_the_newest_version_whatever_is_killed() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_deployment_at_any_point_of_a_run_does_no_harm(seed: int) -> None:
-    before = VirtualEngine(workflow(new_code=False), random.Random(seed), Store(mail=list(MAIL)))
+    before = engine_for(workflow(new_code=False), seed, Store(mail=list(MAIL)))
     before.run()
     history = before.store.valid()
     for length in range(len(history) + 1):
         store = Store(mail=list(MAIL), epoch=history[-1].epoch, items={entry.key: entry for entry in history[:length]})
-        after = VirtualEngine(workflow(new_code=True), random.Random(seed), store, Chances(kill=0.1))
+        after = engine_for(workflow(new_code=True), seed, store, kill=0.1)
         assert after.run() == "returned None"
         assert replayed(workflow(new_code=True), store.valid()).result == "returned None"
 
@@ -86,12 +85,12 @@ def test_a_run_that_sleeps_keeps_the_code_before_its_wait(branches: bool) -> Non
 
         return run
 
-    before = VirtualEngine(sleeper(new_code=False), random.Random(1), chances=Chances(suspend=1.0))
+    before = engine_for(sleeper(new_code=False), seed=1, suspend=1.0)
     turn = Turn(before)
     assert turn.play() is False
     turn.execution.unwind()
     assert before.store.waits or before.store.waits_digest
-    after = VirtualEngine(sleeper(new_code=True), random.Random(1), before.store, Chances(kill=0.1))
+    after = engine_for(sleeper(new_code=True), 1, before.store, kill=0.1)
     assert after.run() == "returned None"
     assert not any("new" in entry.location for entry in after.store.valid())
 

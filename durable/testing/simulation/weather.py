@@ -1,0 +1,80 @@
+"""What surrounds the orchestrators of one seed: how much goes wrong, and services with the quirks that this needs."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from durable.adapters.memory import MemoryRunQueue, VirtualClock
+from durable.adapters.memory.queues import MemoryQueue
+from durable.errors import StoreUnavailable
+from durable.testing.simulation.invariants import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random  # noqa: TID251 - handed in, seeded
+
+    from durable.ports import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How much goes wrong in one seed."""
+
+    faults: int
+    """Kills, freezes, lost timers and refused calls, all together."""
+    visibility: float
+    """Shorter than an invocation in half of the seeds, so that one run's deliveries overlap."""
+    ordered: bool
+    """Whether the runs queue is FIFO, as it is in AWS; the lease alone must be enough."""
+    page_size: int
+    short_wait: float
+    messages: int
+    pace: float
+    """How much time passes at an event, at most."""
+
+
+def weather_of(random: Random) -> Weather:
+    """A third of the seeds is fine: there, maintenance must not be needed."""
+    fine = random.random() < 0.3
+    return Weather(
+        faults=0 if fine else random.randint(1, 8),
+        visibility=random.choice([5.0, 25.0]),
+        ordered=random.random() < 0.5,
+        page_size=random.choice([1, 2, 3, 1000]),
+        short_wait=random.choice([0.0, 1.0]),
+        messages=random.randint(2, 6),
+        pace=1.0 if fine else random.choice([1.0, 3.0]),
+    )
+
+
+class SimulatedClock(VirtualClock):
+    """Sleeping is an event like a port call: others go on meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_sleep: Callable[[float], None] = self.advance
+
+    def sleep(self, seconds: float) -> None:
+        self.on_sleep(max(0.0, seconds))
+
+
+class UnorderedRunQueue(MemoryRunQueue):
+    """A runs queue without groups: deliveries of one run overlap all the time."""
+
+    def __init__(self, clock: Clock, *, visibility_timeout: float, max_receives: int) -> None:
+        MemoryQueue.__init__(self, clock, fifo=False, visibility_timeout=visibility_timeout, max_receives=max_receives)
+
+
+class FailedTurns(logging.Handler):
+    """Keeps what the engine logs as an error: turns that failed for no fault of the weather."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[BaseException] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, StoreUnavailable):
+            self.found.append(error or Violation(record.getMessage()))
