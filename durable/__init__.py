@@ -31,11 +31,14 @@ from durable.errors import (
     InvalidName,
     JoinError,
     LimitExceeded,
+    MapError,
     Misuse,
     NonRetryableError,
     NotAllowedInWorkflow,
+    NotAReviewer,
     NotAvailable,
     NotStorable,
+    NotWaiting,
     OperationInsideStep,
     RaceError,
     RetryAfter,
@@ -55,19 +58,25 @@ from durable.errors import (
     StepTimeout,
     StepTooLong,
     StoreUnavailable,
+    TransactionRefused,
+    UnansweredUpdate,
     UnawaitedOperation,
     UndecodableHistory,
     UnknownWorkflow,
+    UpdateAnswered,
+    UpdateRejected,
+    UpdateTimeout,
     WaitTimeout,
     WorkflowNotRegistered,
 )
 from durable.model.duration import Duration
 from durable.options import Backoff, Batch, Call, Rate, Step, Undoable
+from durable.ports import Condition
 from durable.step_context import StepContext, step_context
 from durable.values import Blob, Break, Continue, Failed, MapResult, NotDone, Ok, Review, Skipped, Winner
 
 if TYPE_CHECKING:
-    from durable.client import Client, RunHandle
+    from durable.client import Client, OpenReview, RunHandle, StreamChunk, UpdateHandle
 
 __all__ = [
     "App",
@@ -81,6 +90,7 @@ __all__ = [
     "Call",
     "ChildHandle",
     "Client",
+    "Condition",
     "Context",
     "Continue",
     "Cron",
@@ -100,15 +110,19 @@ __all__ = [
     "JoinError",
     "LimitExceeded",
     "Mailbox",
+    "MapError",
     "MapResult",
     "Message",
     "Misuse",
     "NonRetryableError",
+    "NotAReviewer",
     "NotAllowedInWorkflow",
     "NotAvailable",
     "NotDone",
     "NotStorable",
+    "NotWaiting",
     "Ok",
+    "OpenReview",
     "OperationInsideStep",
     "RaceError",
     "Rate",
@@ -138,12 +152,19 @@ __all__ = [
     "StepTimeout",
     "StepTooLong",
     "StoreUnavailable",
+    "StreamChunk",
+    "TransactionRefused",
+    "UnansweredUpdate",
     "UnawaitedOperation",
     "UndecodableHistory",
     "Undoable",
     "UnknownWorkflow",
     "Update",
+    "UpdateAnswered",
+    "UpdateHandle",
+    "UpdateRejected",
     "UpdateRequest",
+    "UpdateTimeout",
     "Updates",
     "WaitTimeout",
     "Webhook",
@@ -160,7 +181,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Loads the client when it is first asked for: functions that only take turns start without it."""
-    if name in {"Client", "RunHandle"}:
+    if name in {"Client", "OpenReview", "RunHandle", "StreamChunk", "UpdateHandle"}:
         from durable import client  # noqa: PLC0415
 
         return getattr(client, name)

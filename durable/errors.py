@@ -7,7 +7,9 @@ DurableError
 │   ├── StepTimeout · AttemptInterrupted   what an attempt failed with, in `StepFailed.error`
 │   ├── WaitTimeout              a wait reached its deadline (a TimeoutError)
 │   ├── JoinError                branches of a join failed (an ExceptionGroup)
-│   └── RaceError                every branch of a race failed (an ExceptionGroup)
+│   ├── RaceError                every branch of a race failed (an ExceptionGroup)
+│   ├── MapError                 more items of a map failed than are tolerated
+│   └── TransactionRefused       a transaction wrote nothing (always inside a StepFailed)
 ├── decisions, raised by step code
 │   ├── NonRetryableError        fail now, no further attempt
 │   │   └── RollbackError        fail now and roll the run back
@@ -15,9 +17,13 @@ DurableError
 ├── Misuse                       a rule of the framework was broken: the run is blocked, nothing is lost
 │   ├── Diverged · DuplicateName · UnawaitedOperation · OperationInsideStep · NotAllowedInWorkflow
 │   ├── Deadlock · BusyLoop · StepTooLong · UnknownWorkflow · UndecodableHistory · NotAvailable
+│   ├── UnansweredUpdate · UpdateAnswered
 ├── refusals, raised to callers before anything is stored
 │   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
 │   ├── RunNotFound · RunAlreadyExists · RunEnded · IdempotencyKeySpent · WorkflowNotRegistered
+│   ├── UpdateRejected           a validator, or the run itself, refused an update
+│   ├── NotWaiting · NotAReviewer
+├── UpdateTimeout                an update is accepted and has no answer yet (a TimeoutError)
 ├── RunError                     how a run that did not complete is reported
 │   └── RunFailed · RunWasCancelled · RunTimedOut · RunDead · RunBlocked
 └── engine
@@ -113,9 +119,9 @@ class StepInterrupted(DurableError):
 class WaitTimeout(DurableError, TimeoutError):
     """A wait reached its deadline before what it waited for arrived."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, reached: str = "its deadline") -> None:
         self.location = location
-        super().__init__(f'the wait at "{location}" reached its deadline')
+        super().__init__(f'the wait at "{location}" reached {reached}')
 
 
 class BranchesFailed(DurableError, ExceptionGroup[Exception]):
@@ -149,6 +155,25 @@ class RaceError(BranchesFailed):
     """Every branch of a race failed, so nobody won."""
 
     _said = 'race "{name}" has no winner; failed: {keys}'
+
+
+class MapError(DurableError):
+    """More items of a `try_map` failed than are tolerated; `result` has every outcome until then."""
+
+    def __init__(self, name: str, result: Any, *, failed: int, tolerated: int) -> None:
+        self.name = name
+        self.result = result
+        super().__init__(f'map "{name}": {failed} items failed, {tolerated} are tolerated')
+
+
+class TransactionRefused(DurableError):
+    """A transaction was refused as a whole, and nothing was written; `item` is the index of the one that it failed at."""
+
+    def __init__(self, item: int | None, reason: str) -> None:
+        self.item = item
+        self.reason = reason
+        where = "the transaction" if item is None else f"item {item} of the transaction"
+        super().__init__(f"{where} was refused ({reason}); nothing was written")
 
 
 class NonRetryableError(DurableError):
@@ -245,6 +270,23 @@ class UndecodableHistory(Misuse):
         super().__init__(f'the value recorded at "{location}" cannot be read as {expected} any more: {reason}')
 
 
+class UnansweredUpdate(Misuse):
+    """The code takes another update of a name before it has answered the one before."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'an update "{name}" has been taken and not answered: call .respond(value) or .reject(reason) on it before the '
+            "next one is taken. Its caller waits."
+        )
+
+
+class UpdateAnswered(Misuse):
+    """An update was answered twice."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'an update "{name}" is answered twice: only the first .respond() or .reject() reaches its caller')
+
+
 class NotAvailable(Misuse, NotImplementedError):
     """This version of the framework declares the operation and cannot perform it yet."""
 
@@ -312,6 +354,47 @@ class RunEnded(DurableError):
         self.run_id = run_id
         self.status = status
         super().__init__(f'run "{run_id}" has ended ({status})')
+
+
+class UpdateRejected(DurableError):
+    """An update was refused: by a validator before it was stored, or by the run."""
+
+    def __init__(self, run_id: str, name: str, reason: str) -> None:
+        self.run_id = run_id
+        self.name = name
+        self.reason = reason
+        super().__init__(f'update "{name}" of run "{run_id}" was rejected: {reason}')
+
+
+class UpdateTimeout(DurableError, TimeoutError):
+    """The answer to an update did not come in time; the update stays accepted."""
+
+    def __init__(self, run_id: str, name: str, update_id: str, seconds: float) -> None:
+        self.run_id = run_id
+        self.name = name
+        self.update_id = update_id
+        super().__init__(
+            f'update "{name}" of run "{run_id}" has no answer after {seconds:g} s. It stays accepted and may be answered later: '
+            f'ask again by its id "{update_id}" instead of sending it anew.'
+        )
+
+
+class NotWaiting(DurableError, LookupError):
+    """The run does not wait for this decision: it has not come to it, or is past it."""
+
+    def __init__(self, run_id: str, what: str) -> None:
+        self.run_id = run_id
+        super().__init__(f'run "{run_id}" does not wait for {what}')
+
+
+class NotAReviewer(DurableError):
+    """Somebody else was asked to decide."""
+
+    def __init__(self, run_id: str, review: str, reviewer: str, reviewers: Sequence[str]) -> None:
+        self.run_id = run_id
+        super().__init__(
+            f'{reviewer!r} may not decide review "{review}" of run "{run_id}"; these may: {", ".join(reviewers) or "nobody"}'
+        )
 
 
 class IdempotencyKeySpent(DurableError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from durable.errors import Deadlock, Misuse
-from durable.journal import Checkpoint, Journal, current_scope, is_awaited, unawaited
-from durable.loop import Running, WorkflowLoop
+from pydantic_core import from_json
+
+from durable.errors import Deadlock, Misuse, RunCancelled
+from durable.journal import Cancellation, Checkpoint, Journal, current_scope, is_awaited, unawaited
+from durable.loop import Running, WorkflowLoop, cancel_run
 from durable.model.entry import Entry
 from durable.model.run import Wait
 from durable.ops.operation import KnownOperation, Operation
@@ -72,7 +75,9 @@ class Execution:
         self.loop = self.journal.loop = WorkflowLoop(started_at, self._make_timer)
         self.skipped: list[Entry] = []
         """Results that came after their operation had been cancelled."""
-        self.live = not self.journal.records and not waits
+        self.cancelled = False
+        """Whether a cancellation of the run was handed to the code."""
+        self.live = not self.journal.records and self.journal.order[0] is None and not waits
         """Whether every recorded result has been delivered and everything recorded was claimed."""
         self._root = self.journal.root
         context = contextvars.copy_context()
@@ -123,6 +128,17 @@ class Execution:
             self.skipped.append(entry)
         self._check()
 
+    def cancellable(self) -> list[str]:
+        """Keys of the operations that the code waits for and that have no result yet."""
+        parked = self.journal.parked.items()
+        return [key for key, operation in parked if isinstance(operation.future, asyncio.Future) and not operation.dead]
+
+    def cancel(self, entry: Entry) -> None:
+        """Hands a cancellation that has just been recorded to the operations that it names; may raise a Misuse."""
+        self.journal.delivered(entry)
+        self._cancel(entry)
+        self._check()
+
     def check_stuck(self, pending: bool) -> None:
         """Raises Deadlock when nothing is pending and the workflow has not ended: nothing could ever wake it."""
         if not pending and not self.finished:
@@ -167,6 +183,17 @@ class Execution:
         error = self._main.exception()
         return Returned(self._main.result()) if error is None else Raised(error)
 
+    @property
+    def ended_by_cancellation(self) -> bool:
+        """Whether the workflow has let a cancellation end it."""
+        match self.outcome:
+            case Raised(RunCancelled()):
+                return True
+            case Raised(asyncio.CancelledError()):
+                return self.cancelled
+            case _:
+                return False
+
     def _deliver_recorded(self) -> None:
         journal, loop = self.journal, self.loop
         while not self._check():
@@ -176,6 +203,10 @@ class Execution:
             if isinstance(record, Checkpoint):
                 journal.position += 1
                 journal.check_further_waits()
+                continue
+            if isinstance(record, Cancellation):
+                journal.position += 1
+                self._cancel(record.entry)
                 continue
             entry = record.entry
             assert entry is not None
@@ -194,6 +225,13 @@ class Execution:
         if not self.finished:
             journal.check_all_claimed()
         self.live = True
+
+    def _cancel(self, entry: Entry) -> None:
+        self.cancelled = True
+        operations: list[Any] = [self.journal.awaited_at(key) for key in from_json(entry.value or "[]")]
+        awaited = [op.future for op in operations if op is not None and isinstance(op.future, asyncio.Future)]
+        self.loop.pass_time(entry.at)
+        cancel_run(self.loop, self._main, awaited)
 
     def _check(self) -> bool:
         """Raises what stopped the loop; whether the workflow has ended, and may."""

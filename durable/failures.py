@@ -53,6 +53,35 @@ def rebuild(error: ErrorInfo) -> BaseException:
     return rebuilt
 
 
+ORIGIN: Final = "__durable_origin__"
+"""Where an exception keeps the key of the entry that it comes from; a name that is never recorded."""
+
+
+def mark_origin(error: BaseException, key: str) -> None:
+    """Notes which entry the exception was read from."""
+    error.__dict__[ORIGIN] = key
+
+
+def origins(error: BaseException, at_most: int) -> tuple[str, ...]:
+    """Keys of the entries that an exception goes back to: its own, those of its causes and of a group's members."""
+    found: dict[str, None] = {}
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        current = left.pop(0)
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        key = current.__dict__.get(ORIGIN)
+        if key is not None:
+            found[key] = None
+            continue  # what it was raised from lies before it
+        left += [current.__cause__, current.__context__]
+        if isinstance(current, BaseExceptionGroup):
+            left += cast("BaseExceptionGroup[BaseException]", current).exceptions
+    return tuple(found)[:at_most]
+
+
 def _attributes(error: ErrorInfo) -> dict[str, Any]:
     data: object = error.data
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}

@@ -8,17 +8,16 @@ from durable.errors import NotAvailable
 
 PENDING: Final = frozenset({
     # workflow code
-    "ctx.transact", "ctx.call", "ctx.try_block", "ctx.retrying", "ctx.wait_until",
-    "ctx.try_map", "ctx.wait_for_event", "ctx.callback", "ctx.webhook",
-    "ctx.child", "ctx.start_child", "ctx.continue_as_new", "ctx.entity", "ctx.set_state", "ctx.set_attributes",
-    "ctx.add_tags", "ctx.removed", "ctx.review", "ctx.breakpoint",
-    "ctx.rollback_checkpoint", "ctx.offload", "ctx.stream", "ctx.updates.next", "Step.undo",
+    "ctx.call", "ctx.wait_for_event", "ctx.callback", "ctx.webhook",
+    "ctx.child", "ctx.start_child", "ctx.continue_as_new", "ctx.entity",
+    "ctx.removed",
+    "ctx.offload",
     # registration
     "app.entity", "app.schedule", "app.on_event", "app.queue", "@app.workflow(singleton=...)",
     "@app.workflow(max_entries=...)",
     # clients
     "client.start_with_message", "client.start(delay=...)", 'client.start(on_conflict="replace-terminal")',
-    "client.update", "client.get_state", "client.publish_event", "client.entity", 'client.cancel("graceful")',
+    "client.publish_event", "client.entity", 'client.cancel("graceful")',
     'client.cancel("compensate")', "client.pause", "client.unpause", "client.retry", "client.rerun_from",
     "client.fork", "client.delete", "client.children",
 })  # fmt: skip

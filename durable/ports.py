@@ -6,110 +6,62 @@ repeating it with the same arguments is always safe.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from durable.model.answers import (
+    Acquired,
+    Chunk,
+    Created,
+    Exists,
+    Held,
+    KeyTaken,
+    Missing,
+    NotRunnable,
+    Page,
+    Payload,
+    Refused,
+    RunPage,
+    RunSummary,
+    Settled,
+    WakesMoved,
+)
+from durable.model.attributes import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from durable.model.attributes import Attributes
     from durable.model.entry import Entry
     from durable.model.envelope import Envelope
     from durable.model.message import StoredMessage
-    from durable.model.run import Run, Settlement, Status
+    from durable.model.run import CancelMode, Cut, Run, Settlement, Status
+    from durable.model.transaction import TransactItem
 
-# Answers of the store
-
-
-@dataclass(frozen=True, slots=True)
-class Created:
-    """The run did not exist and does now (or an earlier try of the same writer created it)."""
-
-    run: Run
-
-
-@dataclass(frozen=True, slots=True)
-class Exists:
-    """The id is taken: the run that has it."""
-
-    run: Run
-
-
-@dataclass(frozen=True, slots=True)
-class KeyTaken:
-    """The idempotency key is taken: the id of the run that it started."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Acquired:
-    """The caller owns the run for one epoch, `run.epoch`."""
-
-    run: Run
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Another invocation holds a live lease."""
-
-    run: Run
-
-
-@dataclass(frozen=True, slots=True)
-class NotRunnable:
-    """The run has ended, or is blocked under the code that asks."""
-
-    run: Run
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """There is no such run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The turn's end is recorded and the lease is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class WakesMoved:
-    """Something asked for a turn meanwhile: look at the mailbox again, then settle with this count."""
-
-    wakes: int
-
-
-Payload = Literal["input", "output"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Part of a run's partition, in key order: history, then payloads, then mailbox."""
-
-    entries: Sequence[Entry] = ()
-    messages: Sequence[StoredMessage] = ()
-    payloads: Mapping[Payload, str] = field(default_factory=dict[Payload, str])
-    cursor: str | None = None
-    """Where the next page starts; None after the last."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
-    """A row of a listing. `outcome` is the terminal status, or None while the run is open."""
-
-    id: str
-    workflow: str
-    created_at: float
-    outcome: Status | None
-    tags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPage:
-    """Part of a listing, newest first."""
-
-    runs: Sequence[RunSummary]
-    cursor: str | None = None
+__all__ = [
+    "Acquired",
+    "Chunk",
+    "Clock",
+    "Condition",
+    "Created",
+    "Exists",
+    "Held",
+    "Ids",
+    "KeyTaken",
+    "Missing",
+    "NotRunnable",
+    "Page",
+    "Payload",
+    "Ports",
+    "Refused",
+    "RunPage",
+    "RunQueue",
+    "RunSummary",
+    "Settled",
+    "Store",
+    "Timers",
+    "WakesMoved",
+]
 
 
 class Store(Protocol):
@@ -146,8 +98,46 @@ class Store(Protocol):
         """Adds one to `wakes` if a live lease is held: its holder will look again before it settles."""
         ...
 
+    def reopen(
+        self, run_id: str, *, owner: str, now: float, lease_until: float, any_ended: bool = False
+    ) -> Acquired | Held | NotRunnable | Missing:
+        """Takes the lease of a run that failed or died, or with `any_ended` of one that ended in any way.
+
+        The run is suspended again and its ending forgotten: outcome, output, error, reason, and a request to cancel it.
+        A retry by the same `owner` after a lost reply answers `Acquired` again.
+        """
+        ...
+
     def record_fences(self, run_id: str, *, epoch: int, fences: Mapping[int, int]) -> None:
         """Replaces the fences. Raises `Fenced` if `epoch` is no longer the run's."""
+        ...
+
+    def record_floor(self, run_id: str, *, epoch: int, n: int) -> None:
+        """Notes that the turn prunes items of its own epoch up to `n`, and that the run has pruned.
+
+        Replaces the floors of earlier epochs, which are clean or fenced by now. Raises `Fenced` if `epoch` is no longer
+        the run's.
+        """
+        ...
+
+    def mark_pruned(self, run_id: str, *, epoch: int) -> None:
+        """Notes that entries which consumed messages may be gone. Raises `Fenced` if `epoch` is no longer the run's."""
+        ...
+
+    def record_cut(self, run_id: str, *, epoch: int, cut: Cut, unburied: Sequence[str]) -> None:
+        """Takes part of the history back, and the tombstones of messages that it had consumed.
+
+        Both at once for 99 messages; of more, some tombstones go before. Raises `Fenced` if `epoch` is no longer the
+        run's. Deleting the items that were cut is left to the caller.
+        """
+        ...
+
+    def annotate(self, run_id: str, *, epoch: int, tags: tuple[str, ...] | None, attributes: Attributes | None) -> None:
+        """Replaces tags and attributes, in listings too; None leaves them. Raises `Fenced` if `epoch` is no longer the run's."""
+        ...
+
+    def clear_carries(self, run_id: str, *, epoch: int) -> None:
+        """Forgets the messages carried over, once they are copied. Raises `Fenced` if `epoch` is no longer the run's."""
         ...
 
     def load(self, run_id: str, *, cursor: str | None = None, mailbox_only: bool = False) -> Page:
@@ -156,6 +146,14 @@ class Store(Protocol):
 
     def put_entry(self, run_id: str, entry: Entry) -> None:
         """Writes an entry where there is none, or over one of the same or an older epoch. Raises `Fenced` otherwise."""
+        ...
+
+    def transact(self, run_id: str, entry: Entry, items: Sequence[TransactItem]) -> Refused | None:
+        """Writes the entry and the author's items in one transaction, if the run is still that of the entry's epoch.
+
+        None once all are written, also when an earlier try had written them and its reply was lost. A condition that
+        does not hold, or an item that cannot be written, is `Refused`. Raises `Fenced` where the run has another epoch.
+        """
         ...
 
     def put_payload(self, run_id: str, payload: Payload, text: str, *, epoch: int) -> None:
@@ -174,6 +172,49 @@ class Store(Protocol):
         """Deletes entries of `epoch` or older; a newer one stays."""
         ...
 
+    def keep_compensations(self, run_id: str, entries: Sequence[Entry]) -> None:
+        """Keeps what a rollback needs of entries that are about to be pruned; `load` gives them as `Page.kept`."""
+        ...
+
+    def bury(self, run_id: str, message_ids: Sequence[str]) -> None:
+        """Notes that these messages are consumed, before the entries that consumed them go.
+
+        Runs that continue one another share their tombstones: `run_id` is the id of the lineage, if there is one.
+        """
+        ...
+
+    def buried(self, run_id: str, message_ids: Sequence[str]) -> set[str]:
+        """Which of these messages have a tombstone, strongly consistent; `run_id` as in `bury`."""
+        ...
+
+    def put_reply(self, run_id: str, message_id: str, reply: str, *, expires_at: float) -> None:
+        """Stores the response to a message, to be forgotten some time after `expires_at`."""
+        ...
+
+    def get_reply(self, run_id: str, message_id: str) -> str | None:
+        """The response to a message, strongly consistent."""
+        ...
+
+    def put_state(self, run_id: str, key: str, text: str, *, epoch: int) -> None:
+        """Publishes a value of the run under a key, over what an older epoch published. Raises `Fenced` over a newer one."""
+        ...
+
+    def get_state(self, run_id: str, key: str) -> str | None:
+        """What the run has published under a key."""
+        ...
+
+    def states(self, run_id: str) -> Mapping[str, str]:
+        """Everything that the run has published, by key."""
+        ...
+
+    def append_stream(self, run_id: str, key: str, chunk_id: str, text: str) -> None:
+        """Adds a chunk to a stream of the run, unless one with its id is there. Chunks sort by id."""
+        ...
+
+    def read_stream(self, run_id: str, key: str, *, after: str | None = None, limit: int = 100) -> Sequence[Chunk]:
+        """The chunks behind the one with the id `after`, in the order of their ids; fewer than `limit` are all."""
+        ...
+
     def settle(self, run_id: str, *, epoch: int, wakes: int | None, settlement: Settlement) -> Settled | WakesMoved:
         """Ends the turn: writes the settlement, removes the lease, marks the epoch as clean.
 
@@ -181,10 +222,29 @@ class Store(Protocol):
         """
         ...
 
+    def continue_as_new(
+        self, run_id: str, *, epoch: int, wakes: int, settlement: Settlement, successor: Run, input: str | None
+    ) -> Settled | WakesMoved | Exists:
+        """Settles the run with `successor.id` as its successor, and creates that run, all in one transaction.
+
+        `input` is the successor's, stored apart. `Exists` says that another writer has taken the successor's id; nothing
+        is changed then. Raises `Fenced` if `epoch` is no longer the run's.
+        """
+        ...
+
     def release(self, run_id: str, *, epoch: int, now: float) -> None:
         """Gives the lease back after a turn that failed, with `due_at` now and `released_epoch = epoch`.
 
         The epoch is not clean, because requests may be in flight: the next owner takes over. A no-op for another epoch.
+        """
+        ...
+
+    def request_cancel(self, run_id: str, *, mode: CancelMode, now: float) -> Run | None:
+        """Asks an open run to end: its next turn, or the one that holds it, will see `cancel_requested`.
+
+        Adds one to `wakes`, and makes the run due now unless a live lease is held or the run is blocked. A request to
+        compensate is not weakened by a later graceful one. A run that has ended is left as it is. The record after it,
+        or None if there is none.
         """
         ...
 
@@ -204,10 +264,12 @@ class Store(Protocol):
         workflow: str,
         *,
         outcome: Status | Literal["open"] | None = None,
+        tag: str | None = None,
+        where: Sequence[Condition] = (),
         limit: int = 50,
         cursor: str | None = None,
     ) -> RunPage:
-        """Runs of a workflow, newest first; eventually consistent."""
+        """Runs of a workflow, newest first, that meet every filter; eventually consistent."""
         ...
 
     def due_runs(self, *, before: float, limit: int) -> Sequence[str]:
@@ -216,6 +278,17 @@ class Store(Protocol):
 
     def runs_needing_attention(self, status: Status, *, limit: int, cursor: str | None = None) -> RunPage:
         """Runs that failed, died or are blocked; eventually consistent, `workflow` and `tags` may be empty."""
+        ...
+
+    def blocked_runs(self, *, not_under: str, limit: int) -> Sequence[str]:
+        """Ids of runs that are blocked under another code version than this, the oldest first; eventually consistent."""
+        ...
+
+    def delete_run(self, run_id: str) -> None:
+        """Deletes everything about a run that has ended, its record last; the tombstones stay if a successor needs them.
+
+        A deletion that was cut short is completed by the next; a run that is missing is left alone.
+        """
         ...
 
 

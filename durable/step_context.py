@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from itertools import count
+
+from durable import codec
+from durable.model.ids import check_name
 
 _current: ContextVar[StepContext] = ContextVar("durable_step")
+
+
+class StepStream:
+    """A stream as one attempt of a step appends to it. Safe to share between threads of the body."""
+
+    __slots__ = ("_append", "_name", "_numbers")
+
+    def __init__(self, name: str, append: Callable[[str, int, str], None]) -> None:
+        self._name = name
+        self._append = append
+        self._numbers = count(1)
+
+    def append(self, value: object, /) -> None:
+        """Appends a plain JSON value. If the body is executed again, its chunks take the place of these."""
+        text = codec.encode(value, codec.UNTYPED, what=f'a chunk of stream "{self._name}"')
+        self._append(self._name, next(self._numbers), text)
 
 
 class StepContext:
     """One attempt of one step."""
 
-    __slots__ = ("_cancelled", "_ends", "attempt", "idempotency_key", "location", "run_id")
+    __slots__ = ("_append", "_cancelled", "_ends", "_streams", "attempt", "idempotency_key", "location", "run_id")
 
-    def __init__(self, *, run_id: str, location: str, attempt: int, idempotency_key: str, ends: float) -> None:
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        location: str,
+        attempt: int,
+        idempotency_key: str,
+        ends: float,
+        append: Callable[[str, int, str], None] | None = None,
+    ) -> None:
         self.run_id = run_id
         self.location = location
         self.attempt = attempt
@@ -22,6 +52,16 @@ class StepContext:
         """The same for every attempt of this step: hand it to the service that the step calls."""
         self._ends = ends
         self._cancelled = False
+        self._append = append
+        self._streams: dict[str, StepStream] = {}
+
+    def stream(self, name: str, /) -> StepStream:
+        """A stream of the run: what this attempt appends is there for readers at once."""
+        append = self._append
+        if append is None:
+            message = "this step runs outside a run, so there is no stream to append to"
+            raise LookupError(message)
+        return self._streams.setdefault(name, StepStream(check_name("name of a stream", name), append))
 
     @property
     def deadline(self) -> datetime:

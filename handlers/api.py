@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import logging
 from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
@@ -15,18 +13,17 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
 from durable.errors import InvalidInput
 from handlers import bootstrap, problems
+from handlers.answers import answer, body_of
 from handlers.bootstrap import AppNotFound
+from handlers.people import add_people
 from handlers.problems import Problem
-from handlers.requests import MessageRequest, NoBody, Request, StartRequest, TerminateRequest
+from handlers.requests import MessageRequest, NoBody, StartRequest, TerminateRequest
 from handlers.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 log = logging.getLogger("durable")
-
-R = TypeVar("R", bound=Request)
-_JSON: Final = "application/json"
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -53,52 +50,53 @@ def build(runs: Runs) -> APIGatewayHttpResolver:
     _add_refusals(api)
     _add_reading(api, runs)
     _add_steering(api, runs)
+    add_people(api, runs.client)
     return api
 
 
 def _add_reading(api: APIGatewayHttpResolver, runs: Runs) -> None:
     @api.get("/health")
     def health() -> Response[str]:
-        return _answer({"status": "ok", "app": runs.app_name})
+        return answer({"status": "ok", "app": runs.app_name})
 
     @api.get("/workflows")
     def workflows() -> Response[str]:
-        return _answer({"workflows": runs.workflows()})
+        return answer({"workflows": runs.workflows()})
 
     @api.get("/runs")
     def listing() -> Response[str]:
         query: Mapping[str, str] = api.current_event.query_string_parameters or {}
-        return _answer(runs.page(query))
+        return answer(runs.page(query))
 
     @api.get("/runs/<run_id>")
     def run(run_id: str) -> Response[str]:
-        return _answer(runs.get(unquote(run_id)))
+        return answer(runs.get(unquote(run_id)))
 
     @api.get("/runs/<run_id>/history")
     def history(run_id: str) -> Response[str]:
-        return _answer({"entries": runs.history(unquote(run_id))})
+        return answer({"entries": runs.history(unquote(run_id))})
 
 
 def _add_steering(api: APIGatewayHttpResolver, runs: Runs) -> None:
     @api.post("/runs")
     def start() -> Response[str]:
         key = api.current_event.headers.get("idempotency-key")
-        started = runs.start(_body(api, StartRequest), key)
+        started = runs.start(body_of(api, StartRequest), key)
         status = HTTPStatus.CREATED if started.created else HTTPStatus.OK
-        return _answer(started.view, status, {"location": f"/runs/{quote(started.view['id'], safe='')}"})
+        return answer(started.view, status, {"location": f"/runs/{quote(started.view['id'], safe='')}"})
 
     @api.post("/runs/<run_id>/messages")
     def send(run_id: str) -> Response[str]:
-        return _answer(runs.send(unquote(run_id), _body(api, MessageRequest)), HTTPStatus.ACCEPTED)
+        return answer(runs.send(unquote(run_id), body_of(api, MessageRequest)), HTTPStatus.ACCEPTED)
 
     @api.post("/runs/<run_id>/terminate")
     def terminate(run_id: str) -> Response[str]:
-        return _answer(runs.terminate(unquote(run_id), _body(api, TerminateRequest, optional=True)))
+        return answer(runs.terminate(unquote(run_id), body_of(api, TerminateRequest, optional=True)))
 
     @api.post("/runs/<run_id>/resume")
     def resume(run_id: str) -> Response[str]:
-        _body(api, NoBody, optional=True)
-        return _answer(runs.resume(unquote(run_id)))
+        body_of(api, NoBody, optional=True)
+        return answer(runs.resume(unquote(run_id)))
 
 
 def _add_refusals(api: APIGatewayHttpResolver) -> None:
@@ -118,17 +116,6 @@ def _add_refusals(api: APIGatewayHttpResolver) -> None:
 def _no_such_route(api: APIGatewayHttpResolver) -> Problem:
     event = api.current_event
     return problems.plain(HTTPStatus.NOT_FOUND, f"There is no {event.http_method} {event.path} here.")
-
-
-def _body(api: APIGatewayHttpResolver, model: type[R], *, optional: bool = False) -> R:
-    event = api.current_event
-    text = event.body or ""
-    raw = base64.b64decode(text) if event.is_base64_encoded else text.encode()
-    return model.model_validate_json(b"{}" if optional and not raw.strip() else raw)
-
-
-def _answer(value: Any, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return Response(int(status), _JSON, json.dumps(value, ensure_ascii=False), headers=dict(headers or {}))
 
 
 def _problem(api: APIGatewayHttpResolver, problem: Problem) -> Response[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -37,6 +37,35 @@ class TerminateRequest(Request):
     """`POST /runs/{id}/terminate`; the body may be left out."""
 
     reason: str | None = None
+
+
+class UpdateRequest(Request):
+    """`POST /runs/{id}/updates/{name}`."""
+
+    arg: Any = None
+    id: Id = None
+
+
+class Section(Request):
+    """A part of what a reviewer says."""
+
+    title: Name
+    text: str
+
+
+class DecisionRequest(Request):
+    """`POST /reviews/{run id}/{review}`."""
+
+    decision: Literal["approved", "rejected"]
+    reviewer: Name
+    comment: str = ""
+    sections: list[Section] = []
+
+
+class ContinueRequest(Request):
+    """`POST /runs/{id}/continue`."""
+
+    label: Name
 
 
 class NoBody(Request):

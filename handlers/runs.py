@@ -12,12 +12,13 @@ from durable.client import Client, StatusFilter
 from durable.errors import InvalidInput, RunEnded
 from durable.model.run import Run, Status
 from durable.ports import Ports
+from handlers.answers import check_known, whole_number
 from handlers.requests import MessageRequest, StartRequest, TerminateRequest
 from handlers.views import entry_view, row_view, run_view
 
 LARGEST_PAGE: Final = 100
 _STATUSES: Final = ("open", *get_args(Status))
-_PARAMETERS: Final = ("workflow", "status", "cursor", "limit")
+_PARAMETERS: Final = ("workflow", "status", "tag", "where", "cursor", "limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ class Runs:
     def app_name(self) -> str:
         """The name that the App was given."""
         return self._app.name
+
+    @property
+    def client(self) -> Client:
+        """What acts on the runs."""
+        return self._client
 
     def workflows(self) -> list[dict[str, Any]]:
         """What can be started, and the older versions that open runs may have."""
@@ -77,8 +83,7 @@ class Runs:
 
     def page(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Runs, newest first, by the parameters of the query string."""
-        if unknown := sorted(set(query) - set(_PARAMETERS)):
-            raise InvalidInput("the query", f"there is no {', '.join(unknown)}; it takes {', '.join(_PARAMETERS)}")
+        check_known(query, _PARAMETERS)
         status = query.get("status") or None
         if status is not None and status not in _STATUSES:
             raise InvalidInput("status", f"{status!r} is not one of {', '.join(_STATUSES)}")
@@ -88,7 +93,9 @@ class Runs:
         page = self._client.list(
             workflow,
             status=cast("StatusFilter | None", status),
-            limit=_limit(query.get("limit")),
+            tag=query.get("tag") or None,
+            where=query.get("where") or None,
+            limit=whole_number(query, "limit", default=50, smallest=1, largest=LARGEST_PAGE),
             cursor=query.get("cursor") or None,
         )
         return {"runs": [row_view(row) for row in page.runs], "cursor": page.cursor}
@@ -119,11 +126,3 @@ class Runs:
             output=store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output,
             now=self._ports.clock.now(),
         )
-
-
-def _limit(text: str | None) -> int:
-    if not text:
-        return 50
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= LARGEST_PAGE):
-        raise InvalidInput("limit", f"{text[:20]!r} is not a number from 1 to {LARGEST_PAGE}")
-    return int(text)

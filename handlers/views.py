@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from durable.errors import ErrorInfo
+from durable.model.attributes import Attributes, AttributeValue
 from durable.model.entry import Entry
 from durable.model.message import StoredMessage
 from durable.model.run import Run
@@ -28,6 +29,7 @@ def run_view(run: Run, *, input: str | None, output: str | None, now: float) -> 
         "updated_at": moment(run.updated_at),
         "finished_at": moment(run.finished_at),
         "tags": list(run.tags),
+        "attributes": attributes_view(run.attributes),
         "parent": run.parent,
         "input": payload(input),
         "output": payload(output),
@@ -44,7 +46,13 @@ def row_view(row: RunSummary) -> dict[str, Any]:
         "status": row.outcome or "open",
         "created_at": moment(row.created_at),
         "tags": list(row.tags),
+        "attributes": attributes_view(row.attributes),
     }
+
+
+def attributes_view(attributes: Attributes) -> dict[str, AttributeValue]:
+    """The attributes that the workflow has set; those that begin with `_` are the framework's."""
+    return {name: value for name, value in attributes.items() if not name.startswith("_")}
 
 
 def entry_view(entry: Entry) -> dict[str, Any]:

@@ -72,7 +72,9 @@ def check_entry(entry: Entry) -> None:
         check_payload(f'the result of "{part.location}"', part.value)
         error = None if part.error is None else error_text(part.error)
         messages = messages_text(part.messages) if part.messages else None
-        parts += [text for text in (part.value, error, messages) if text is not None]
+        undo = None if part.compensation is None else part.compensation.args
+        check_payload(f'what undoing "{part.location}" is given', undo)
+        parts += [text for text in (part.value, error, messages, undo) if text is not None]
     _check_item(f'the result of "{entry.location}"', parts)
 
 

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from typing_extensions import TypeVar
 
 from durable.channels import Signal
 from durable.client import listing, reading, starting
+from durable.client.deciding import Deciding
 from durable.client.handle import RunHandle
 from durable.client.listing import StatusFilter
+from durable.client.part import FIRST_LOOK, LATER_LOOKS, LONGEST_PAUSE
+from durable.client.published import Published
 from durable.client.starting import OnConflict
 from durable.client.undone import Undone
+from durable.client.updating import Updating
+from durable.client.where import Where, conditions
 from durable.context.mailbox import encoded_body, signal_name
 from durable.errors import RunEnded, RunNotFound
 from durable.model.duration import Duration, optional_seconds
 from durable.model.envelope import Deliver, Wake
 from durable.model.ids import check_message_id, check_run_id
-from durable.model.run import ATTENTION, Run
+from durable.model.run import ATTENTION
 from durable.options import MISSING, count
 from durable.pending import not_available
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from durable.app import App
     from durable.definitions import Workflow
     from durable.model.entry import Entry
-    from durable.ports import Ports, RunPage
+    from durable.ports import RunPage
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - the name that readers of the signatures expect
@@ -35,18 +39,9 @@ R = TypeVar("R")
 
 CancelMode = Literal["graceful", "compensate", "terminate"]
 
-FIRST_LOOK: Final = 0.05
-LATER_LOOKS: Final = 1.6
-LONGEST_PAUSE: Final = 3.0
-"""A caller that waits looks after 50 ms, then ever more rarely, at last every 3 s."""
 
-
-class Client(Undone):
+class Client(Updating, Deciding, Published, Undone):
     """Starts and steers the runs of an app."""
-
-    def __init__(self, app: App[Any], ports: Ports, /) -> None:
-        self.app = app
-        self.ports = ports
 
     # Starting
 
@@ -141,10 +136,6 @@ class Client(Undone):
 
     # Looking
 
-    def get(self, run_id: str) -> Run:
-        """The run as it is: status, reason, what it waits for, error; raises RunNotFound."""
-        return reading.the_run(self.ports, run_id)
-
     @overload
     def result(self, run: RunHandle[R], /, *, timeout: Duration | None = None) -> R: ...
     @overload
@@ -184,6 +175,8 @@ class Client(Undone):
         workflow: Workflow[Any, Any] | str | None = None,
         *,
         status: StatusFilter | None = None,
+        tag: str | None = None,
+        where: Where | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> RunPage:
@@ -191,15 +184,38 @@ class Client(Undone):
 
         `status` is a status, or "open" for every run that has not ended. The listing is a moment behind. Over all
         workflows, failed, dead and blocked runs come from an index of their own, whose rows may lack workflow and tags.
+
+        Args:
+            workflow: The workflow, or its name.
+            status: A status, or "open".
+            tag: Runs with this tag only.
+            where: Runs whose attributes meet every condition: `"amount >= 100 and region == 'eu'"`, or a list of Condition.
+            limit: Rows of a page.
+            cursor: That of the page before.
+
+        Raises:
+            InvalidInput: The filter or the cursor is not understood.
         """
         count("limit", limit, minimum=1)
-        if workflow is None and status is not None and status in ATTENTION:
+        filters = conditions(where)
+        if workflow is None and status is not None and status in ATTENTION and tag is None and not filters:
             return self.ports.store.runs_needing_attention(status, limit=limit, cursor=cursor)
-        return listing.list_runs(self.ports.store, self._names(workflow), status=status, limit=limit, cursor=cursor)
+        names = listing.names_of(self.app, workflow)
+        return listing.list_runs(
+            self.ports.store, names, status=status, tag=tag, where=filters, limit=limit, cursor=cursor
+        )
 
-    def count(self, workflow: Workflow[Any, Any] | str | None = None, *, status: StatusFilter | None = None) -> int:
+    def count(
+        self,
+        workflow: Workflow[Any, Any] | str | None = None,
+        *,
+        status: StatusFilter | None = None,
+        tag: str | None = None,
+        where: Where | None = None,
+    ) -> int:
         """How many runs `list` would give; reads them all."""
-        return listing.count(self.ports.store, self._names(workflow), status=status)
+        names = listing.names_of(self.app, workflow)
+        return listing.count(self.ports.store, names, status=status, tag=tag, where=conditions(where))
 
     # Messages
 
@@ -249,14 +265,3 @@ class Client(Undone):
         if run.ended:
             raise RunEnded(run_id, run.status)
         self.ports.runs.send(Wake(run_id=run_id, id=self.ports.new_id(), reason="resume"))
-
-    def _open_run(self, run_id: str) -> Run:
-        run = self.get(run_id)
-        if run.ended:
-            raise RunEnded(run_id, run.status)
-        return run
-
-    def _names(self, workflow: Workflow[Any, Any] | str | None) -> Sequence[str]:
-        if workflow is None:
-            return sorted({known.name for known in self.app.workflows})
-        return [workflow if isinstance(workflow, str) else workflow.name]

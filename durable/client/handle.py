@@ -12,6 +12,7 @@ from durable.model.run import Status
 
 if TYPE_CHECKING:
     from durable.client.client import CancelMode, Client
+    from durable.client.updating import UpdateHandle
     from durable.definitions import Workflow
 
 T = TypeVar("T")
@@ -47,19 +48,29 @@ class RunHandle(Generic[R_co]):
         return self._client.send(self.id, signal, body, id=id)
 
     @overload
-    def update(self, update: Update[A, R], arg: A, /, *, timeout: Duration | None = None) -> R: ...
+    def update(
+        self, update: Update[A, R], arg: A, /, *, timeout: Duration | None = None, id: str | None = None
+    ) -> R: ...
     @overload
-    def update(self, name: str, arg: object, /, *, timeout: Duration | None = None) -> Any: ...
-    def update(self, update: Any, arg: Any, /, *, timeout: Duration | None = None) -> Any:
-        """Sends an update and gives the response."""
-        return self._client.update(self.id, update, arg, timeout=timeout)
+    def update(self, name: str, arg: object, /, *, timeout: Duration | None = None, id: str | None = None) -> Any: ...
+    def update(self, update: Any, arg: Any, /, *, timeout: Duration | None = None, id: str | None = None) -> Any:
+        """Sends an update and gives the response; see `Client.update`."""
+        return self._client.update(self.id, update, arg, timeout=timeout, id=id)
+
+    @overload
+    def send_update(self, update: Update[A, R], arg: A, /, *, id: str | None = None) -> UpdateHandle[R]: ...
+    @overload
+    def send_update(self, name: str, arg: object, /, *, id: str | None = None) -> UpdateHandle[Any]: ...
+    def send_update(self, update: Any, arg: Any, /, *, id: str | None = None) -> UpdateHandle[Any]:
+        """Sends an update; see `Client.send_update`."""
+        return self._client.send_update(self.id, update, arg, id=id)
 
     @overload
     def get_state(self, key: StateKey[T], /) -> T | None: ...
     @overload
     def get_state(self, key: str, /) -> Any: ...
     def get_state(self, key: Any, /) -> Any:
-        """What the run has published under the key."""
+        """What the run has published under the key; see `Client.get_state`."""
         return self._client.get_state(self.id, key)
 
     def cancel(self, mode: CancelMode = "graceful") -> None:

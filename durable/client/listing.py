@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from durable.errors import InvalidInput
 from durable.model.run import ATTENTION, TERMINAL, Status
@@ -14,22 +14,39 @@ from durable.ports import RunPage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from durable.ports import RunSummary, Store
+    from durable.app import App
+    from durable.definitions import Workflow
+    from durable.ports import Condition, RunSummary, Store
 
 StatusFilter: TypeAlias = Status | Literal["open"]
 
 PAGE = 200
 
 
+def names_of(app: App[Any], workflow: Workflow[Any, Any] | str | None) -> Sequence[str]:
+    """The name of the workflow, or of every workflow that the app has."""
+    if workflow is None:
+        return sorted({known.name for known in app.workflows})
+    return [workflow if isinstance(workflow, str) else workflow.name]
+
+
 def list_runs(
-    store: Store, workflows: Sequence[str], *, status: StatusFilter | None, limit: int, cursor: str | None
+    store: Store,
+    workflows: Sequence[str],
+    *,
+    status: StatusFilter | None,
+    tag: str | None = None,
+    where: Sequence[Condition] = (),
+    limit: int,
+    cursor: str | None,
 ) -> RunPage:
     """Runs of the workflows, newest first.
 
     The index knows open and ended runs; other kinds of open runs (`suspended`, `pending` ...) are found by reading each
-    open one, so a page of them may take many requests.
+    open one, so a page of them may take many requests. Tag and attributes filter what the index gives: a page of few among
+    many reads many.
     """
-    lanes = [_Lane(store, workflow, status, limit) for workflow in workflows]
+    lanes = [_Lane(store, workflow, status, tag, where, limit) for workflow in workflows]
     places = _places(cursor)
     for lane in lanes:
         lane.move_to(places.get(lane.workflow, (None, 0)))
@@ -51,9 +68,16 @@ def runs_needing_attention(store: Store, status: Status, *, limit: int, cursor: 
     return store.runs_needing_attention(status, limit=limit, cursor=cursor)
 
 
-def count(store: Store, workflows: Sequence[str], *, status: StatusFilter | None) -> int:
+def count(
+    store: Store,
+    workflows: Sequence[str],
+    *,
+    status: StatusFilter | None,
+    tag: str | None = None,
+    where: Sequence[Condition] = (),
+) -> int:
     """How many runs there are; reads the whole index."""
-    return sum(1 for workflow in workflows for _ in _Lane(store, workflow, status, 1000))
+    return sum(1 for workflow in workflows for _ in _Lane(store, workflow, status, tag, where, 1000))
 
 
 _Place: TypeAlias = tuple[str | None, int]
@@ -63,9 +87,19 @@ _Place: TypeAlias = tuple[str | None, int]
 class _Lane:
     """The runs of one workflow, read ahead a page at a time."""
 
-    def __init__(self, store: Store, workflow: str, status: StatusFilter | None, limit: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        workflow: str,
+        status: StatusFilter | None,
+        tag: str | None,
+        where: Sequence[Condition],
+        limit: int,
+    ) -> None:
         self.workflow = workflow
         self._store = store
+        self._tag = tag
+        self._where = where
         self._status: StatusFilter | None = status
         self._is_indexed = status in {None, "open", *TERMINAL}
         self._limit = min(limit, PAGE)
@@ -104,7 +138,9 @@ class _Lane:
 
     def _read(self) -> RunPage:
         outcome: StatusFilter | None = self._status if self._is_indexed else "open"
-        return self._store.list_runs(self.workflow, outcome=outcome, limit=self._limit, cursor=self._start)
+        return self._store.list_runs(
+            self.workflow, outcome=outcome, tag=self._tag, where=self._where, limit=self._limit, cursor=self._start
+        )
 
     def _wanted(self, row: RunSummary) -> bool:
         if self._is_indexed:

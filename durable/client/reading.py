@@ -47,7 +47,9 @@ def output(app: App[Any], ports: Ports, run: Run, workflow: Workflow[Any, Any] |
     try:
         return codec.decode(text, type_)
     except ValueError as problem:
-        raise UndecodableHistory(f'output of run "{run.id}"', codec.type_name(type_), codec.reason_of(problem)) from None
+        raise UndecodableHistory(
+            f'output of run "{run.id}"', codec.type_name(type_), codec.reason_of(problem)
+        ) from None
 
 
 def raise_unless_open(run: Run) -> None:

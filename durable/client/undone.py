@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
 from typing_extensions import TypeVar
 
-from durable.channels import Event, Signal, StateKey, Update
-from durable.model.duration import Duration
+from durable.channels import Event, Signal
 from durable.pending import not_available
 
 if TYPE_CHECKING:
@@ -62,22 +61,6 @@ class Undone:
     """The part of the client whose machinery is not there yet."""
 
     __slots__ = ()
-
-    @overload
-    def update(self, run_id: str, update: Update[A, R], arg: A, /, *, timeout: Duration | None = None) -> R: ...
-    @overload
-    def update(self, run_id: str, name: str, arg: object, /, *, timeout: Duration | None = None) -> Any: ...
-    def update(self, run_id: str, update: Any, arg: Any, /, *, timeout: Duration | None = None) -> Any:
-        """Sends an update and gives the response."""
-        not_available("client.update")
-
-    @overload
-    def get_state(self, run_id: str, key: StateKey[T], /) -> T | None: ...
-    @overload
-    def get_state(self, run_id: str, key: str, /) -> Any: ...
-    def get_state(self, run_id: str, key: Any, /) -> Any:
-        """What the run has published under the key."""
-        not_available("client.get_state")
 
     def publish_event(self, event: Event[T], payload: T, /, *, id: str | None = None) -> None:
         """Tells an event to every run that waits for it and starts those that are registered for it."""

@@ -1,17 +1,19 @@
 """Blocks: loops, retried blocks, blocks whose failure is a value, and polling."""
 
-# ruff: noqa: ARG002 - what is declared for later ignores its arguments
-
 from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Never, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast, overload
 
 from durable.context.part import Op, Part, close_coroutine
-from durable.model.duration import Duration
+from durable.model.duration import Duration, optional_seconds, seconds
 from durable.model.ids import check_name
+from durable.ops.functions import known_function
 from durable.ops.loop import HISTORY, loop
+from durable.ops.retrying import retrying
+from durable.ops.try_block import try_block
+from durable.ops.wait_until import Polling, wait_until
 from durable.options import MISSING, RETRIES, Backoff, Step, count
 from durable.values import Break, Continue, Failed, Ok, Source
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+SOURCES: Final[tuple[Source, ...]] = ("step", "join", "race", "block")
 
 
 class Blocks(Part):
@@ -51,14 +55,9 @@ class Blocks(Part):
         `Continue(state)` goes on with another state, the only thing that passes from one iteration to the next: past
         iterations are not executed again. Every `history` iterations the progress is recorded.
         """
-        if not callable(body):
-            close_coroutine(body)
-            raise TypeError(
-                f"ctx.loop() takes a function of the context, and of the state if there is one, not {body!r}"
-            )
+        known = _body("ctx.loop", body, "a function of the context, and of the state if there is one")
         name = check_name("name of a loop", name)
         interval = count("ctx.loop(history=...)", history, minimum=1)
-        known = cast("Callable[..., Awaitable[Any]]", body)
         return loop(self._execution, name, known, functools.partial(known, self), state=state, history=interval)
 
     def try_block(
@@ -67,10 +66,19 @@ class Blocks(Part):
         body: Callable[[Context], Awaitable[T]],
         /,
         *,
-        catch: Sequence[Source] = ("step", "join", "race", "block"),
+        catch: Sequence[Source] = SOURCES,
     ) -> Op[Ok[T] | Failed]:
-        """As `try_step`, for a block: failures of operations are returned, errors of the block's own code raised."""
-        self._missing("ctx.try_block")
+        """As `try_step`, for a block: failures of operations are returned, errors of the block's own code raised.
+
+        `catch` says whose failures are returned: of steps, joins, races and blocks by default. A failure that asks for
+        a rollback is never kept here.
+        """
+        known = _body("ctx.try_block", body, "a function of the context")
+        unknown = [source for source in catch if source not in SOURCES]
+        if isinstance(catch, str) or unknown:
+            raise ValueError(f"ctx.try_block(catch=...) must be a list of {', '.join(SOURCES)}, not {catch!r}")
+        name = check_name("name of a block", name)
+        return try_block(self._execution, name, functools.partial(known, self), catch)
 
     def retrying(
         self,
@@ -81,8 +89,18 @@ class Blocks(Part):
         retries: int = RETRIES,
         backoff: Backoff = Backoff(),  # noqa: B008 - a frozen value
     ) -> Op[T]:
-        """Runs a whole block of operations again when it fails."""
-        self._missing("ctx.retrying")
+        """Runs a whole block of operations again when it fails, `retries` times at most, and gives its value.
+
+        Every round has a scope of its own, `name[0]/`, `name[1]/` ...; before each but the first it sleeps as `backoff`
+        says. Rounds that have failed are not executed again on replay. What no repetition can mend ends it at once: a
+        step that failed as `critical`, NonRetryableError, and whatever asks for a rollback. When the rounds are used
+        up, the error of the last one is raised.
+        """
+        known = functools.partial(_body("ctx.retrying", body, "a function of the context"), self)
+        name = check_name("name of a block", name)
+        return retrying(
+            self._execution, name, known, retries=count("ctx.retrying(retries=...)", retries), backoff=backoff
+        )
 
     @overload
     def wait_until(
@@ -130,6 +148,48 @@ class Blocks(Part):
         timeout: Duration | None = None,
         attempts: int | None = None,
     ) -> Op[T]: ...
-    def wait_until(self, name: str | Step, check: Any, /, **_options: Any) -> Any:
-        """Runs a check step again and again until it returns something true, and gives that."""
-        self._missing("ctx.wait_until")
+    def wait_until(
+        self,
+        name: str | Step,
+        check: Any,
+        /,
+        *,
+        every: Backoff | Duration,
+        state: Any = MISSING,
+        timeout: Duration | None = None,
+        attempts: int | None = None,
+    ) -> Any:
+        """Runs a check step again and again until it returns something true, and gives that.
+
+        With `state` the check gets it, and returns `Continue(state)` to be asked again or `Break(value)` to end. A
+        `Step` in place of the name is how each check is tried. `every` is the pause between two checks; the last one is
+        cut short by the deadline, at which there is one more check.
+
+        Raises:
+            WaitTimeout: `timeout` has passed, or `attempts` checks were not content.
+            StepFailed: A check failed.
+        """
+        known = _body("ctx.wait_until", check, "a function that is run as a step")
+        policy = name if isinstance(name, Step) else Step(name)
+        label = policy.name or known_function(known).name
+        polling = Polling(
+            every=_pauses(every),
+            timeout=optional_seconds(timeout, "ctx.wait_until(timeout=...)"),
+            attempts=None if attempts is None else count("ctx.wait_until(attempts=...)", attempts, minimum=1),
+            policy=policy,
+        )
+        return wait_until(self._execution, label, known, polling, state)
+
+
+def _body(operation: str, body: object, what: str) -> Callable[..., Awaitable[Any]]:
+    if not callable(body):
+        close_coroutine(body)
+        raise TypeError(f"{operation}() takes {what}, not {body!r}")
+    return cast("Callable[..., Awaitable[Any]]", body)
+
+
+def _pauses(every: Backoff | Duration) -> Backoff:
+    if isinstance(every, Backoff):
+        return every
+    pause = seconds(every, "ctx.wait_until(every=...)", minimum=0.001)
+    return Backoff(pause, factor=1.0, max=pause)

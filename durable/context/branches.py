@@ -1,7 +1,5 @@
 """Branches: joins, races and maps."""
 
-# ruff: noqa: ARG002 - what is declared for later ignores its arguments
-
 from __future__ import annotations
 
 import functools
@@ -16,9 +14,10 @@ from durable.errors import DuplicateName
 from durable.model.ids import check_name
 from durable.ops.branches import Body
 from durable.ops.join import join
-from durable.ops.map import map_items
+from durable.ops.map import Items, map_items
 from durable.ops.operation import Block
 from durable.ops.race import race
+from durable.ops.try_map import Bounds, try_map
 from durable.options import count
 from durable.values import MapResult, Winner
 
@@ -198,10 +197,7 @@ class Branching(Part):
         key: Callable[[I], str] | None = None,
     ) -> Op[list[T]]:
         """Runs the function for every item, `concurrency` at a time, and gives the results in the items' order."""
-        if not callable(fn):
-            raise TypeError(f"ctx.map() takes a function of the context and an item, not {fn!r}")
-        name = check_name("name of a map", name)
-        bound = functools.partial(cast("Callable[..., Awaitable[T]]", fn), self)
+        name, bound = self._mapping("ctx.map", name, fn)
         size = count("ctx.map(concurrency=...)", concurrency, minimum=1)
         return map_items(self._execution, name, items, bound, concurrency=size, key=key)
 
@@ -217,5 +213,31 @@ class Branching(Part):
         enough: int | None = None,
         key: Callable[[I], str] | None = None,
     ) -> Op[MapResult[T]]:
-        """As `map`, with every item's outcome; ends early when `enough` items have succeeded."""
-        self._missing("ctx.try_map")
+        """As `map`, with every item's outcome instead of the first failure; items that raise are failures too.
+
+        Args:
+            name: Unique in its scope.
+            items: Looked at once, when this is called.
+            fn: Gets the context and an item.
+            concurrency: How many items run at a time.
+            tolerate: So many items may fail; None tolerates all failures.
+            enough: The map ends when so many items have succeeded; the others are `Skipped`.
+            key: Names an item in the history; its index by default.
+
+        Raises:
+            MapError: More items have failed than `tolerate` says; it has the result so far.
+        """
+        bounds = Bounds(
+            concurrency=count("ctx.try_map(concurrency=...)", concurrency, minimum=1),
+            tolerate=None if tolerate is None else count("ctx.try_map(tolerate=...)", tolerate),
+            enough=None if enough is None else count("ctx.try_map(enough=...)", enough, minimum=1),
+        )
+        name, bound = self._mapping("ctx.try_map", name, fn)
+        return try_map(self._execution, name, Items.of(name, items, key), bound, bounds)
+
+    def _mapping(
+        self, operation: str, name: str, fn: Callable[[Context, I], Awaitable[T]]
+    ) -> tuple[str, Callable[[I], Awaitable[T]]]:
+        if not callable(fn):
+            raise TypeError(f"{operation}() takes a function of the context and an item, not {fn!r}")
+        return check_name("name of a map", name), functools.partial(cast("Callable[..., Awaitable[T]]", fn), self)

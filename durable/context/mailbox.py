@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from typing_extensions import TypeForm, TypeVar
 
@@ -17,6 +17,7 @@ from durable.model.ids import check_name, check_run_id
 from durable.model.limits import SQS_DELAY_SECONDS
 from durable.ops.receive import ReceiveOperation
 from durable.ops.send import SendOperation
+from durable.ops.update import UpdateOperation, UpdateRequest
 from durable.options import MISSING, count
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ B = TypeVar("B")
 C = TypeVar("C")
 F = TypeVar("F")
 R = TypeVar("R")
-T_co = TypeVar("T_co", covariant=True)
-R_contra = TypeVar("R_contra", contravariant=True)
 
 
 class Mailbox(Part):
@@ -112,30 +111,6 @@ class Mailbox(Part):
         return SendOperation(self._execution, check_run_id(run_id), signal_name(signal), text, wait)
 
 
-class UpdateRequest(Generic[T_co, R_contra]):
-    """An update that waits for its answer."""
-
-    __slots__ = ("_answer", "_arg", "id")
-
-    def __init__(self, id: str, arg: T_co, answer: Any) -> None:
-        self.id = id
-        self._arg = arg
-        self._answer = answer
-
-    @property
-    def arg(self) -> T_co:
-        """What the caller sent."""
-        return self._arg
-
-    def respond(self, value: R_contra, /) -> None:
-        """Answers; the caller gets the value."""
-        self._answer(value, None)
-
-    def reject(self, message: str, /) -> None:
-        """Refuses; the caller gets the message as an error."""
-        self._answer(None, message)
-
-
 class Updates(Part):
     """The updates that callers have sent and that wait for an answer."""
 
@@ -146,8 +121,21 @@ class Updates(Part):
         self, name: str, type: TypeForm[A], /, *, timeout: Duration | None = None
     ) -> Op[UpdateRequest[A, Any]]: ...
     def next(self, update: Any, type: Any = MISSING, /, *, timeout: Duration | None = None) -> Any:
-        """The next update of this name; answer it by `respond` or `reject`."""
-        self._missing("ctx.updates.next")
+        """The next update of this name, as soon as it is there: answer it by `respond` or `reject`.
+
+        One that is not answered yet is handed out on every replay again; taking another of its name meanwhile is refused.
+
+        Raises:
+            WaitTimeout: There was none in time.
+        """
+        if isinstance(update, str):
+            if type is MISSING:
+                raise TypeError(f'ctx.updates.next("{update}") lacks the type of the argument')
+            update = Update[Any, Any](update, type, Any)
+        known: Update[Any, Any] = update
+        wait = optional_seconds(timeout, "ctx.updates.next(timeout=...)")
+        response = codec.UNTYPED if known.response is Any else known.response
+        return UpdateOperation(self._execution, known.name, known.type, response, timeout=wait)
 
 
 class Messages(Part):

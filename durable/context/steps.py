@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from durable.codec import callable_name
 from durable.context.part import Op, Part, close_coroutine
 from durable.definitions import RemoteStep, Workflow
 from durable.model.ids import check_name
+from durable.model.transaction import TransactItem, checked_items
 from durable.ops.step import StepOperation, TryStepOperation
+from durable.ops.transact import TransactOperation
 from durable.options import Call, Step, Undoable
 from durable.values import Failed, Ok
 
@@ -94,9 +96,18 @@ class StepCalls(Part):
             )
         self._missing("ctx.call")
 
-    def transact(self, _name: str, _items: object, /) -> Op[None]:
-        """Writes to tables of one's own, in one transaction with the record of this operation: exactly once."""
-        self._missing("ctx.transact")
+    def transact(self, name: str, items: Sequence[TransactItem], /) -> Op[None]:
+        """Writes to tables of one's own, in one transaction with the record of this operation: exactly once.
+
+        `items` are those of DynamoDB's TransactWriteItems, with plain Python values: `{"Put": {"TableName": ...,
+        "Item": {...}}}`, `Update`, `Delete`, `ConditionCheck`. At most 98.
+
+        Raises:
+            StepFailed: A condition did not hold, or an item could not be written. It is also a TransactionRefused that
+                says which item, and nothing was written.
+        """
+        known = checked_items("ctx.transact", items)
+        return TransactOperation(self._execution, check_name("name of a transaction", name), known)
 
     def _parse(
         self, operation: str, first: Any, args: tuple[Any, ...]
@@ -117,8 +128,6 @@ class StepCalls(Part):
                 f'{operation}() got a name or a policy and no function. Write {operation}("name", fn, ...); if the text is '
                 f"the result of a call, {operation}(fn, ...), not {operation}(fn(...))."
             )
-        if policy.undo_fn is not None:
-            self._missing("Step.undo")
         return name, policy, _passed_function(operation, args[0]), args[1:]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from durable import failures
 from durable.engine.retries import GiveUp, Retry, after_failure
-from durable.engine.steps import Finished, Job
+from durable.engine.steps import Attempted, Finished, Job
 from durable.errors import (
     AttemptInterrupted,
     LimitExceeded,
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from durable.engine.options import EngineOptions
     from durable.engine.steps import StepRunner
     from durable.engine.writer import EntryWriter
-    from durable.model.entry import Entry
-    from durable.ops.step import StepOperation
+    from durable.model.entry import Compensation, Entry
     from durable.ports import Clock
 
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 class Pending:
     """A step that the workflow waits for: not started yet, between attempts, or running."""
 
-    operation: StepOperation
+    operation: Attempted
     attempt: int = 0
     """Attempts made so far, the running one included."""
     not_before: float = 0.0
@@ -46,6 +45,7 @@ class Pending:
     gives_up_at: float = 0.0
     """When the running attempt times out, by the runner's clock."""
     started: list[float] = field(default_factory=list[float])
+    compensation: Compensation | None = None
 
 
 class Attempts:
@@ -64,6 +64,7 @@ class Attempts:
         self._longest = longest
         self._pending: dict[str, Pending] = {}
         self._one_at_a_time = False
+        self._no_more_attempts = False
 
     # What the session asks
 
@@ -82,7 +83,7 @@ class Attempts:
     def __bool__(self) -> bool:
         return bool(self._pending)
 
-    def admit(self, operation: StepOperation) -> Entry | None:
+    def admit(self, operation: Attempted) -> Entry | None:
         """Takes in a step that the workflow awaits; an entry at once where no attempt may follow."""
         step = Pending(operation)
         if operation.attempts:
@@ -90,6 +91,10 @@ class Attempts:
             step.attempt = last.attempts
             step.not_before = last.retry_at or 0.0
         self._pending[operation.location] = step
+        try:
+            step.compensation = operation.compensation
+        except (NotStorable, LimitExceeded) as error:
+            return self._give_up(step, error, GiveUp("critical"))
         return self._interrupted(step) if operation.policy.at_most_once and operation.attempts else None
 
     def charge(self, dead_turns: int) -> Entry | None:
@@ -109,12 +114,28 @@ class Attempts:
         return None
 
     def forget_cancelled(self) -> None:
-        """Drops steps that the workflow no longer waits for; a body that runs is told, not stopped."""
+        """Drops steps that the workflow no longer waits for; a body that runs is told, not stopped.
+
+        One that runs and can be undone stays until it ends: only what is recorded can be undone.
+        """
         for location, step in list(self._pending.items()):
             if step.operation.dead:
-                del self._pending[location]
                 if step.job is not None:
                     step.job.step.cancel()
+                if step.job is None or step.compensation is None:
+                    del self._pending[location]
+
+    def only_undoable(self, doubtful: Iterable[Attempted]) -> None:
+        """Before a rollback: keeps what runs and can be undone, for one last attempt, and what a lost turn may have begun."""
+        self._no_more_attempts = True
+        for location, step in list(self._pending.items()):
+            if step.job is not None and step.compensation is None:
+                step.job.step.cancel()
+            if step.job is None or step.compensation is None:
+                del self._pending[location]
+        for operation in doubtful:
+            if operation.location not in self._pending:
+                self.admit(operation)
 
     def abandon(self) -> None:
         """Tells every body that runs that its result is not wanted any more."""
@@ -173,13 +194,14 @@ class Attempts:
             step.attempt += 1
         now = self._clock.now()
         if operation.policy.at_most_once and not verifies:
-            self._writer.write(operation, mark=f"@{step.attempt}", attempts=step.attempt, started_at=now)
+            self._writer.write(operation, mark=f"{operation.mark}@{step.attempt}", attempts=step.attempt, started_at=now)
             self._writer.confirm()
         step.started.append(now)
         step.gives_up_at = self._runner.elapsed() + step.timeout
         context = StepContext(
             run_id=self._run_id, location=operation.location, attempt=step.attempt,
             idempotency_key=operation.idempotency_key, ends=now + step.timeout,
+            append=partial(self._writer.append, source=operation.location, attempt=step.attempt),
         )  # fmt: skip
         call = partial(_verify, operation) if verifies else operation.call
         step.job = Job(operation, step.attempt, now, call, operation.context.copy(), context, verifies)
@@ -212,7 +234,7 @@ class Attempts:
             text = step.operation.encode(value)
         except (NotStorable, LimitExceeded) as error:
             return self._give_up(step, error, GiveUp("critical"))
-        return self._record(step, value=text)
+        return self._record(step, value=text, compensation=step.compensation)
 
     def _timed_out(self, step: Pending) -> Entry | None:
         job, step.job = step.job, None
@@ -222,13 +244,16 @@ class Attempts:
 
     def _failed(self, step: Pending, error: BaseException) -> Entry | None:
         operation = step.operation
+        if operation.dead or self._no_more_attempts:
+            del self._pending[operation.location]
+            return None
         match after_failure(operation.policy, step.attempt, error, operation.idempotency_key):
             case GiveUp() as end:
                 return self._give_up(step, error, end)
             case Retry(delay):
                 step.not_before = self._clock.now() + delay
                 self._writer.write(
-                    operation, mark=f"@{step.attempt}", attempts=step.attempt, error=failures.record(error),
+                    operation, mark=f"{operation.mark}@{step.attempt}", attempts=step.attempt, error=failures.record(error),
                     started_at=step.started[-1] if step.started else None, retry_at=step.not_before,
                 )  # fmt: skip
                 return None
@@ -263,7 +288,7 @@ class Attempts:
         return entry
 
 
-def _verify(operation: StepOperation) -> object:
+def _verify(operation: Attempted) -> object:
     verify = operation.policy.verify_fn
     args, kwargs = operation.arguments
     return None if verify is None else verify(*args, **kwargs)

@@ -43,6 +43,12 @@ class Loaded:
         """Ids of messages that an entry has consumed."""
         return {message.id for entry in self.entries for message in entry.messages}
 
+    @property
+    def unread(self) -> int:
+        """How many of the messages no entry has consumed."""
+        consumed = self.consumed
+        return sum(message.id not in consumed for message in self.messages)
+
 
 def acquire(
     ports: Ports, run_id: str, *, ends: float, options: EngineOptions, code_version: str, due_is_near: bool

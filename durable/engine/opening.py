@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from durable import codec
 from durable.context import Context
+from durable.engine.announcing import started_tags
 from durable.errors import Misuse, UndecodableHistory
 from durable.execution import Execution, RunInfo
 
@@ -50,7 +51,7 @@ def open_execution(app: App, run: Run, loaded: Loaded) -> Execution:
     started_at = begun(run)
     info = RunInfo(
         id=run.id, lineage=run.lineage or run.id, workflow=run.workflow, version=run.version,
-        started_at=datetime.fromtimestamp(started_at, UTC), parent=run.parent, tags=run.tags,
+        started_at=datetime.fromtimestamp(started_at, UTC), parent=run.parent, tags=started_tags(run),
     )  # fmt: skip
     return Execution(
         _program(workflow, run, loaded), info, history=loaded.entries, started_at=started_at, waits=run.waits,

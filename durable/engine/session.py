@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pydantic_core import to_json
+
+from durable.engine.announcing import Announcer
 from durable.engine.attempts import Attempts, earliest
 from durable.engine.lease import load_messages
 from durable.engine.mailbox import Mailbox
+from durable.engine.replying import reply_recorded
 from durable.engine.sending import send_recorded, to_record
+from durable.engine.transacting import transact
+from durable.engine.stopping import CancellationRecord, Ending, verdict
 from durable.errors import Fenced
+from durable.execution import Raised
 from durable.ops.operation import KnownOperation, WaitOperation
+from durable.ops.review import ReviewOperation
 from durable.ops.send import SendOperation
 from durable.ops.step import StepOperation
+from durable.ops.transact import TransactOperation
+from durable.ops.update import AnswerOperation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
     from durable.engine.writer import EntryWriter
     from durable.execution import Execution
     from durable.model.entry import Entry
+    from durable.model.run import Run
     from durable.ports import Ports
 
 
@@ -47,7 +58,14 @@ class OutOfTime:
     waits: Sequence[WaitOperation]
 
 
-Pause = Ended | Quiescent | OutOfTime
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The run's code goes no further, whatever it waits for."""
+
+    ending: Ending
+
+
+Pause = Ended | Quiescent | OutOfTime | Stopped
 
 
 class Session:
@@ -55,7 +73,7 @@ class Session:
 
     def __init__(
         self, *, ports: Ports, lease: Lease, loaded: Loaded, execution: Execution, writer: EntryWriter,
-        runner: StepRunner, options: EngineOptions, longest: float,
+        runner: StepRunner, options: EngineOptions, longest: float, code_version: str,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._run = lease.run
@@ -66,7 +84,10 @@ class Session:
         self._mailbox = Mailbox(loaded.messages, loaded.consumed)
         self._loaded = loaded
         self._waits: dict[str, WaitOperation] = {}
-        self._known: deque[KnownOperation | SendOperation] = deque()
+        self._reviews: list[ReviewOperation] = []
+        self._known: deque[KnownOperation | SendOperation | TransactOperation] = deque()
+        self._announcer = Announcer(ports, lease.run, execution.journal.outgoing, code_version=code_version)
+        writer.before = self._announcer.store
         self._wakes = lease.run.wakes
         self._next_look = ports.clock.monotonic() + options.watch
         self._steps = Attempts(
@@ -88,9 +109,15 @@ class Session:
         """The turn is over: bodies that still run are told that their results are not wanted."""
         self._steps.abandon()
 
-    def look_again(self, wakes: int) -> None:
+    @property
+    def verdict(self) -> Ending | None:
+        """What becomes of the run if its code is to go no further."""
+        return verdict(self._run, self._ports.clock.now())
+
+    def look_again(self, run: Run) -> None:
         """Something asked for a turn meanwhile. The count comes first: what arrives after it moves it again."""
-        self._wakes = wakes
+        self._wakes = run.wakes
+        self._run = replace(self._run, cancel_requested=run.cancel_requested)
         self._mailbox.add(load_messages(self._ports, self._run.id))
 
     def begin(self) -> None:
@@ -98,8 +125,14 @@ class Session:
         self._execution.advance()
         results = self._take_in()
         for entry in self._loaded.entries:
-            if entry.kind == "send" and not entry.mark and entry.epoch > self._run.clean_epoch:
+            if entry.mark or entry.epoch <= self._run.clean_epoch:
+                continue
+            if entry.kind == "send":
                 send_recorded(self._ports, entry)  # recorded by a lost turn, perhaps not performed
+            elif entry.kind == "update":
+                reply_recorded(self._ports, self._run.id, entry)
+        if self.verdict is not None:
+            return
         if self._run.died:
             results.append(self._steps.charge(self._dead_turns()))
         for entry in results:
@@ -108,10 +141,13 @@ class Session:
     def go(self) -> Pause:
         """Performs, records and delivers until nothing is left to do here."""
         while not self._execution.finished:
+            if (ending := self.verdict) is not None:
+                return self._at_the_end(Stopped(ending))
             self._steps.forget_cancelled()
             self._waits = {location: wait for location, wait in self._waits.items() if not wait.dead}
-            if self._ports.clock.monotonic() < self._ends and (self._record_known() or self._record_ready_wait()):
+            if self._ports.clock.monotonic() < self._ends and self._record_next():
                 continue
+            self._show_reviews()
             out_of_time = self._steps.start_due()
             if self._steps.running:
                 self._await_step()
@@ -120,10 +156,48 @@ class Session:
                 return OutOfTime(list(self._waits.values()))
             if not self._wait_in_place():
                 self._execution.check_stuck(pending=bool(self._waits or self._steps))
-                return Quiescent(list(self._waits.values()), self._next_due())
-        return Ended()
+                return Quiescent(list(self._waits.values()), earliest([self._next_due(), self._run.deadline]))
+        return self._at_the_end(Ended())
+
+    def _at_the_end(self, pause: Ended | Stopped) -> Pause:
+        """Before a rollback, waits for the steps that run and can be undone: what comes of them is recorded, not handed out."""
+        if isinstance(pause, Ended) and not self.has_failed:
+            return pause
+        self._steps.only_undoable(self._in_doubt())
+        while self._steps:
+            if self._steps.start_due() and not self._steps.running:
+                return OutOfTime(list(self._waits.values()))
+            self._steps.wait(max(0.0, self._ends - self._ports.clock.monotonic() + self._options.reserve))
+        return pause
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the workflow has ended with an error, so that its steps are to be undone."""
+        return isinstance(self._execution.outcome, Raised) and not self._execution.ended_by_cancellation
+
+    def _in_doubt(self) -> list[StepOperation]:
+        """Steps that can be undone and that a lost turn may have begun: they are done again, so that they can be."""
+        if not self._run.fences:
+            return []
+        now = self._ports.clock.now()
+        waiting = [op for op in self._execution.journal.parked.values() if isinstance(op, StepOperation)]
+        undoable = [op for op in waiting if op.policy.undo_fn is not None and not op.policy.at_most_once]
+        return [op for op in undoable if not op.attempts or (op.attempts[-1].retry_at or 0.0) <= now]
 
     # One thing at a time
+
+    def _record_next(self) -> bool:
+        return self._record_known() or self._record_cancellation() or self._record_ready_wait()
+
+    def _record_cancellation(self) -> bool:
+        """Before any wait: what the run is cancelled out of consumes nothing more."""
+        if self._run.cancel_requested != "graceful" or self._execution.cancelled:
+            return False
+        keys = to_json(self._execution.cancellable()).decode()
+        self._execution.cancel(self._writer.write(CancellationRecord(), value=keys))
+        for result in self._take_in():
+            self._deliver(result)
+        return True
 
     def _record_known(self) -> bool:
         while self._known:
@@ -134,6 +208,8 @@ class Session:
                 entry = self._writer.write(operation, value=to_record(operation, self._run.epoch))
                 self._writer.confirm()
                 send_recorded(self._ports, entry)
+            elif isinstance(operation, TransactOperation):
+                entry = transact(self._writer, operation)
             else:
                 entry = self._writer.write(operation, value=operation.text)
             self._deliver(entry)
@@ -157,13 +233,12 @@ class Session:
     def _await_step(self) -> None:
         """Until a body ends, a wait or a retry is due, or it is time to look whether a message has come."""
         clock = self._ports.clock
-        watching = any(wait.channels for wait in self._waits.values())
-        limits = [self._options.watch] if watching else [self._ends - clock.monotonic() + self._options.reserve]
-        due = self._next_due()
+        limits = [self._options.watch, self._ends - clock.monotonic() + self._options.reserve]
+        due = earliest([self._next_due(), self._run.deadline])
         if due is not None:
             limits.append(due - clock.now())
         self._deliver(self._steps.wait(max(0.0, min(limits))))
-        if watching and clock.monotonic() >= self._next_look:
+        if clock.monotonic() >= self._next_look:
             self._next_look = clock.monotonic() + self._options.watch
             self._watch()
 
@@ -172,7 +247,7 @@ class Session:
         if run is None or run.epoch != self._run.epoch:
             raise Fenced(self._run.id, self._run.epoch)
         if run.wakes != self._wakes:
-            self.look_again(run.wakes)
+            self.look_again(run)
 
     def _wait_in_place(self) -> bool:
         """A wait of up to a second costs less here than a suspension."""
@@ -206,20 +281,33 @@ class Session:
         operations = self._execution.take()
         for operation in operations:
             if isinstance(operation, KnownOperation) and operation.answered:
-                self._writer.write(operation, value=operation.text)  # the code goes on with it already
+                self._record_answered(operation)
         for operation in operations:
             match operation:
                 case StepOperation():
                     results.append(self._steps.admit(operation))
                 case KnownOperation(answered=True):
                     continue
-                case SendOperation() | KnownOperation():
+                case SendOperation() | TransactOperation() | KnownOperation():
                     self._known.append(operation)
                 case WaitOperation():
                     self._waits[operation.key] = operation
+                    if isinstance(operation, ReviewOperation):
+                        self._reviews.append(operation)
                 case _:
                     raise TypeError(operation)
         return results
+
+    def _record_answered(self, operation: KnownOperation) -> None:
+        """What the code goes on with already."""
+        entry = self._writer.write(operation, value=operation.text)
+        if isinstance(operation, AnswerOperation):
+            self._writer.confirm()
+            reply_recorded(self._ports, self._run.id, entry)
+
+    def _show_reviews(self) -> None:
+        self._reviews = [review for review in self._reviews if not review.dead]
+        self._announcer.show_reviews(self._reviews)
 
     def _dead_turns(self) -> int:
         return dead_turns(self._loaded, self._run.epoch, self._run.clean_epoch, self._run.released_epoch)
@@ -231,5 +319,5 @@ def dead_turns(loaded: Loaded, epoch: int, clean_epoch: int, released_epoch: int
     Nothing counts them while they die; it follows from the epochs: the last that was released, in order or after a
     failure, or that left a result.
     """
-    newest_result = max((entry.epoch for entry in loaded.entries if not entry.mark.startswith("@")), default=0)
+    newest_result = max((entry.epoch for entry in loaded.entries if "@" not in entry.mark), default=0)
     return epoch - 1 - max(clean_epoch, released_epoch, newest_result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, assert_never
 
@@ -9,7 +10,8 @@ from pydantic import TypeAdapter
 
 from durable import codec, failures
 from durable.engine.opening import begun, python_minor
-from durable.errors import ErrorInfo, LimitExceeded, Misuse, NotStorable, RunCancelled
+from durable.engine.stopping import remainder
+from durable.errors import ErrorInfo, LimitExceeded, Misuse, NotStorable
 from durable.execution import Raised, Returned
 from durable.journal import name_waits
 from durable.model.limits import INLINE_BYTES
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from durable.app import App
+    from durable.engine.stopping import Ending
     from durable.execution import Execution
-    from durable.model.run import Run
+    from durable.model.run import Run, Status
     from durable.ops.operation import WaitOperation
     from durable.ports import Ports
 
@@ -29,6 +32,8 @@ ARMED_AHEAD = 5.0
 
 CHANNELS_NAMED = 8
 REASON_CHARS = 300
+FAILURES_NAMED = 8
+"""Entries that a failed run names as the reason: a retry begins there."""
 _ERROR: TypeAdapter[ErrorInfo] = TypeAdapter(ErrorInfo)
 
 
@@ -63,7 +68,7 @@ def suspended(
         waiting_for=tuple(channels) if len(channels) <= CHANNELS_NAMED else ("*",),
         waits=named, waits_digest=further,
         reason=_cut(", ".join(wait.describe() for wait in waits) or "the next attempt of a step"),
-        code_version=code_version, python=run.python or python_minor(),
+        code_version=code_version, python=run.python or python_minor(), deadline=run.deadline,
     )  # fmt: skip
 
 
@@ -83,12 +88,13 @@ def ended(app: App, ports: Ports, run: Run, execution: Execution, *, unread: int
                 output_stored=stored, undelivered=unread, python=run.python or python_minor(),
             )  # fmt: skip
         case Raised(error):
-            status = "cancelled" if isinstance(error, RunCancelled) else "failed"
+            status = "cancelled" if execution.ended_by_cancellation else "failed"
             info = failures.record(error)
             stored = _stored_apart(ports, run, _ERROR.dump_json(info).decode())
             return Settlement(
                 status=status, at=now, started_at=begun(run), error=_brief(info) if stored else info,
                 output_stored=stored, undelivered=unread, reason=_cut(str(info)), python=run.python or python_minor(),
+                failed_at=failures.origins(error, FAILURES_NAMED), deadline=run.deadline,
             )  # fmt: skip
         case _:
             assert_never(execution.outcome)
@@ -98,8 +104,10 @@ def blocked(run: Run, misuse: Misuse | LimitExceeded, code_version: str, now: fl
     """Needs new code or a person; the history stays as it is."""
     return Settlement(
         status="blocked", at=now, started_at=begun(run), code_version=code_version, waits=run.waits,
-        waits_digest=run.waits_digest, waiting_for=run.waiting_for, error=_brief(failures.record(misuse)),
-        reason=str(misuse), python=run.python,
+        waits_digest=run.waits_digest, waiting_for=run.waiting_for, reason=str(misuse), python=run.python,
+        # A rollback that is blocked still knows what it ends in, and why.
+        error=run.error if run.ending else _brief(failures.record(misuse)),
+        output_stored=run.output_stored, ending=run.ending, failed_at=run.failed_at, deadline=remainder(run, now),
     )  # fmt: skip
 
 
@@ -112,8 +120,53 @@ def dead(run: Run, now: float) -> Settlement:
     )
     return Settlement(
         status="dead", at=now, started_at=begun(run), error=ErrorInfo(type="RunDead", message=message),
-        reason=message, python=run.python,
+        reason=message, python=run.python, failed_at=run.failed_at, deadline=run.deadline,
     )  # fmt: skip
+
+
+def stopped(run: Run, ending: Ending, *, unread: int, now: float) -> Settlement:
+    """The run ends without its code having a say."""
+    return Settlement(
+        status=ending, at=now, started_at=begun(run), undelivered=unread, reason=_why(run, ending), python=run.python,
+    )  # fmt: skip
+
+
+def undone_first(settlement: Settlement) -> Settlement:
+    """The same ending, once the run's steps are undone: that begins at once, in a turn of its own."""
+    return replace(settlement, status="rolling_back", ending=settlement.status, due_at=settlement.at)
+
+
+def undoing(run: Run, *, due_at: float | None, armed: float | None, now: float) -> Settlement:
+    """The rollback goes on in another turn."""
+    return Settlement(
+        status="rolling_back", at=now, started_at=begun(run), due_at=due_at, armed=armed, ending=run.ending,
+        failed_at=run.failed_at, error=run.error, output_stored=run.output_stored, reason=_why(run, run.ending),
+        python=run.python, deadline=run.deadline,
+    )  # fmt: skip
+
+
+def undone(
+    ports: Ports, run: Run, ending: Status, *, full_error: str | None, not_undone: Sequence[str], unread: int, now: float
+) -> Settlement:
+    """The rollback is over; steps that could not be undone are named."""
+    stored = run.output_stored and full_error is not None and _stored_apart(ports, run, full_error)
+    left = f" NOT UNDONE, see to it by hand: {', '.join(not_undone)}" if not_undone else ""
+    reason = _why(run, ending)
+    return Settlement(
+        status=ending, at=now, started_at=begun(run), failed_at=run.failed_at, error=run.error, output_stored=stored,
+        undelivered=unread, reason=_cut(reason, REASON_CHARS - min(len(left), REASON_CHARS // 2)) + _cut(left),
+        python=run.python, deadline=run.deadline,
+    )  # fmt: skip
+
+
+def _why(run: Run, ending: Status | None) -> str:
+    match ending:
+        case "cancelled":
+            return "cancelled by a client"
+        case "timed_out":
+            return "the run reached its timeout"
+        case _:
+            return _cut(str(run.error))
 
 
 def _stored_apart(ports: Ports, run: Run, text: str) -> bool:
@@ -128,5 +181,5 @@ def _brief(info: ErrorInfo) -> ErrorInfo:
     return ErrorInfo(type=info.type, module=info.module, message=_cut(info.message))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= REASON_CHARS else text[: REASON_CHARS - 1] + "…"
+def _cut(text: str, length: int = REASON_CHARS) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -6,24 +6,58 @@ import asyncio
 import inspect
 import queue
 import threading
+from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass
 from time import monotonic  # noqa: TID251 - bodies take real time, also where the clock is virtual
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from durable.step_context import StepContext, enter_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextvars import Context
 
-    from durable.ops.step import StepOperation
+    from durable.model.entry import Compensation, Entry, Kind
+    from durable.options import Step
+
+
+class Attempted(Protocol):
+    """What attempts are made at: a step of the workflow, or the undo of one."""
+
+    kind: ClassVar[Kind]
+    location: str
+    fn: str | None
+    run_id: str
+    policy: Step
+    context: Context
+
+    @property
+    def mark(self) -> str: ...
+    @property
+    def branches(self) -> str | None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def dead(self) -> bool: ...
+    @property
+    def attempts(self) -> tuple[Entry, ...]: ...
+    @property
+    def idempotency_key(self) -> str: ...
+    @property
+    def compensation(self) -> Compensation | None: ...
+    @property
+    def call(self) -> Callable[[], Any]: ...
+    @property
+    def arguments(self) -> tuple[tuple[Any, ...], Mapping[str, Any]]: ...
+    def encode(self, value: Any) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
     """One attempt at a step's body (or at the question whether it was done: `verifies`)."""
 
-    operation: StepOperation
+    operation: Attempted
     attempt: int
     started_at: float
     call: Callable[[], Any]
@@ -86,7 +120,8 @@ class ThreadStepRunner:
             self._finished.put(Finished(job, error=error))
             return
         if inspect.isawaitable(value):
-            _background.submit(_awaited(value), job.context, lambda task: self._finished.put(_outcome(job, task)))
+            # A copy: this thread is still inside the job's own context, and a context can be entered once.
+            _background.submit(_awaited(value), copy_context(), lambda task: self._finished.put(_outcome(job, task)))
             return
         self._finished.put(Finished(job, value))
 
@@ -118,7 +153,7 @@ class InlineStepRunner:
     def _run(self, job: Job) -> Any:
         enter_step(job.step)
         value = job.call()
-        return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+        return _background.run(_awaited(value), copy_context()) if inspect.isawaitable(value) else value
 
 
 async def _awaited(value: Any) -> Any:
@@ -171,6 +206,21 @@ class _Background:
             loop.create_task(coroutine, context=context).add_done_callback(done)
 
         loop.call_soon_threadsafe(begin)
+
+    def run(self, coroutine: Any, context: Context) -> Any:
+        """Waits for the coroutine in the calling thread, which may have an event loop of its own."""
+        ended: Future[Any] = Future()
+
+        def done(task: asyncio.Task[Any]) -> None:
+            if task.cancelled():
+                ended.set_exception(asyncio.CancelledError("the step's task was cancelled"))
+            elif (error := task.exception()) is not None:
+                ended.set_exception(error)
+            else:
+                ended.set_result(task.result())
+
+        self.submit(coroutine, context, done)
+        return ended.result()
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:

@@ -8,14 +8,16 @@ invocation that lost its lease learns of it at its next write.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from durable.engine import settling
 from durable.engine.cache import HistoryCache
-from durable.engine.lease import Lease, Loaded, acquire, load
+from durable.engine.lease import Lease, Loaded, acquire, load, load_messages
 from durable.engine.opening import open_execution
-from durable.engine.session import Ended, OutOfTime, Pause, Quiescent, Session, dead_turns
+from durable.engine.rollback import Rollback, done_steps, kept_entries, outcome_of
+from durable.engine.session import Ended, OutOfTime, Pause, Quiescent, Session, Stopped, dead_turns
+from durable.engine.stopping import never_began, verdict, with_deadline
 from durable.engine.writer import EntryWriter
 from durable.errors import Fenced, LimitExceeded, Misuse, StoreUnavailable
 from durable.model.envelope import Wake
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
     from durable.app import App
     from durable.engine.options import EngineOptions
     from durable.engine.steps import StepRunner
+    from durable.engine.stopping import Ending
     from durable.execution import Execution
-    from durable.model.run import Settlement
+    from durable.model.run import Run, Settlement, Status
     from durable.ops.operation import WaitOperation
     from durable.ports import Ports
 
@@ -73,6 +76,7 @@ class Turns:
 
     def _go(self, lease: Lease, longest: float) -> None:
         run, loaded = load(self.ports, lease.run, self.cache)
+        run = with_deadline(self.app, run, self.ports.clock.now())
         lease = Lease(run, lease.ends)
         consumed = loaded.consumed
         if obsolete := [message.id for message in loaded.messages if message.id in consumed]:
@@ -81,17 +85,23 @@ class Turns:
         if dead_turns(loaded, run.epoch, run.clean_epoch, run.released_epoch) > self.options.dead_turns:
             self._settle(lease, loaded, writer, settling.dead(run, self.ports.clock.now()))
             return
+        if run.ending is not None:
+            self._roll_back(lease, loaded, writer, run.ending, longest)
+            return
+        ending = "cancelled" if run.cancel_requested and never_began(run) else verdict(run, self.ports.clock.now())
+        if ending is not None and not run.died:  # else it is replayed, to know what the lost turn may have begun
+            self._stop(lease, loaded, writer, ending)
+            return
         try:
             execution = open_execution(self.app, run, loaded)
         except (Misuse, LimitExceeded) as misuse:
-            self._settle(
-                lease, loaded, writer, settling.blocked(run, misuse, self.code_version, self.ports.clock.now())
-            )
+            self._blocked(lease, loaded, writer, misuse)
             return
         try:
             session = Session(
                 ports=self.ports, lease=lease, loaded=loaded, execution=execution, writer=writer,
                 runner=self.new_runner(), options=self.options, longest=longest,
+                code_version=self.code_version,
             )  # fmt: skip
             self._play(lease, loaded, writer, execution, session)
             session.close()
@@ -108,19 +118,19 @@ class Turns:
                 session.look_again(moved)
                 pause = session.go()
         except (Misuse, LimitExceeded) as misuse:
-            self._settle(
-                lease, loaded, writer, settling.blocked(lease.run, misuse, self.code_version, self.ports.clock.now())
-            )
+            self._blocked(lease, loaded, writer, misuse, session.verdict)
             return
         if isinstance(pause, OutOfTime):
-            self.ports.runs.send(Wake(run_id=lease.run.id, id=self.ports.new_id(), reason="goes on"))
+            self._wake(lease.run.id, "goes on")
 
     def _end(
         self, lease: Lease, loaded: Loaded, writer: EntryWriter, execution: Execution, session: Session, pause: Pause
-    ) -> int | None:
+    ) -> Run | None:
         """Settles, unless something asked for a turn meanwhile; a run that goes on elsewhere need not look again."""
         writer.flush()
         settlement = self._settlement(lease, execution, session, pause)
+        if isinstance(pause, Stopped) or (isinstance(pause, Ended) and session.has_failed):
+            settlement = self._undone_first(lease.run, loaded, writer, settlement)
         return self._settle(lease, loaded, writer, settlement, None if isinstance(pause, OutOfTime) else session.wakes)
 
     def _settlement(self, lease: Lease, execution: Execution, session: Session, pause: Pause) -> Settlement:
@@ -128,6 +138,8 @@ class Turns:
         match pause:
             case Ended():
                 return settling.ended(self.app, self.ports, lease.run, execution, unread=session.unread, now=now)
+            case Stopped(ending):
+                return settling.stopped(lease.run, ending, unread=session.unread, now=now)
             case OutOfTime(waits):
                 return self._suspended(lease, waits, due_at=now, armed=lease.run.armed)
             case Quiescent(waits, due_at):
@@ -145,16 +157,76 @@ class Turns:
 
     def _settle(
         self, lease: Lease, loaded: Loaded, writer: EntryWriter, settlement: Settlement, wakes: int | None = None
-    ) -> int | None:
-        """The new count of wakes if the run must be looked at again; None once the turn is over."""
+    ) -> Run | None:
+        """The run record if the run must be looked at again; None once the turn is over."""
         answer = self.ports.store.settle(lease.run.id, epoch=lease.run.epoch, wakes=wakes, settlement=settlement)
         match answer:
-            case WakesMoved(count):
-                return count
+            case WakesMoved(run=moved):
+                return moved
             case Settled():
-                if not settlement.terminal:
+                if settlement.status == "rolling_back" and settlement.due_at is not None and settlement.due_at <= settlement.at:
+                    self._wake(lease.run.id, "rolls back")
+                if not settlement.terminal and settlement.ending is None:
                     self.cache.keep(lease.run, [*loaded.entries, *writer.written], loaded.payloads)
                 return None
+
+    def _wake(self, run_id: str, reason: str) -> None:
+        self.ports.runs.send(Wake(run_id=run_id, id=self.ports.new_id(), reason=reason))
+
+    # Ends that the code has no say in
+
+    def _blocked(
+        self, lease: Lease, loaded: Loaded, writer: EntryWriter, misuse: Misuse | LimitExceeded,
+        ending: Ending | None = None,
+    ) -> None:  # fmt: skip
+        """The run waits for other code, unless it is to end in any case."""
+        now = self.ports.clock.now()
+        ending = ending or verdict(lease.run, now)
+        if ending is not None and lease.run.ending is None:
+            self._stop(lease, loaded, writer, ending)
+        else:
+            self._settle(lease, loaded, writer, settling.blocked(lease.run, misuse, self.code_version, now))
+
+    def _stop(self, lease: Lease, loaded: Loaded, writer: EntryWriter, ending: Ending) -> None:
+        settlement = settling.stopped(lease.run, ending, unread=loaded.unread, now=self.ports.clock.now())
+        self._insist(lease, loaded, writer, self._undone_first(lease.run, loaded, writer, settlement))
+
+    def _undone_first(self, run: Run, loaded: Loaded, writer: EntryWriter, settlement: Settlement) -> Settlement:
+        entries = [*loaded.entries, *writer.written]
+        steps = done_steps(run, entries, kept_entries(self.ports, run.id, entries))
+        if any(outcome_of(step, entries) is None for step in steps):
+            return settling.undone_first(settlement)
+        return settlement
+
+    def _roll_back(self, lease: Lease, loaded: Loaded, writer: EntryWriter, ending: Status, longest: float) -> None:
+        run = lease.run
+        rollback = Rollback(
+            ports=self.ports, lease=lease, loaded=loaded, writer=writer, runner=self.new_runner(), options=self.options,
+            longest=longest,
+        )  # fmt: skip
+        try:
+            pause = rollback.go()
+        except (Misuse, LimitExceeded) as misuse:
+            self._blocked(lease, loaded, writer, misuse)
+            return
+        now = self.ports.clock.now()
+        if isinstance(pause, Ended):
+            settlement = settling.undone(
+                self.ports, run, ending, full_error=loaded.payloads.get("output"), not_undone=rollback.failed,
+                unread=loaded.unread, now=now,
+            )  # fmt: skip
+        else:
+            due_at = pause.due_at if isinstance(pause, Quiescent) else now
+            armed = settling.arm(self.ports, run, due_at) if isinstance(pause, Quiescent) else run.armed
+            settlement = settling.undoing(run, due_at=due_at, armed=armed, now=now)
+        self._insist(lease, loaded, writer, settlement)
+
+    def _insist(self, lease: Lease, loaded: Loaded, writer: EntryWriter, settlement: Settlement) -> None:
+        """Settles whatever asked for a turn meanwhile; a message that came is counted."""
+        moved = self._settle(lease, loaded, writer, settlement, lease.run.wakes)
+        while moved is not None:
+            unread = replace(loaded, messages=list(load_messages(self.ports, lease.run.id))).unread
+            moved = self._settle(lease, loaded, writer, replace(settlement, undelivered=unread), moved.wakes)
 
     def _give_back(self, lease: Lease) -> None:
         """A turn that failed for a reason of its own: others may take over at once instead of waiting for the lease."""

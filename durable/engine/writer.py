@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from durable.errors import Fenced
+from durable.model.chunk import ChunkBody, chunk_id, execution_of
 from durable.model.entry import Entry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from durable.model.answers import Refused
     from durable.model.run import Run
+    from durable.model.transaction import TransactItem
     from durable.ops.operation import Operation
     from durable.ports import Ports
+
+
+class Recorded(Protocol):
+    """What entries are written about: operations of the workflow, undos of steps, a cancellation of the run."""
+
+    kind: ClassVar[Kind]
+    location: str
+    fn: str | None
+
+    @property
+    def mark(self) -> str: ...
+    @property
+    def branches(self) -> str | None: ...
 
 
 class EntryWriter:
@@ -24,8 +42,10 @@ class EntryWriter:
         self._time = time
         self._held: list[Entry] = []
         self.written: list[Entry] = []
+        self.before: Callable[[], None] = _nothing
+        """Stores what the workflow has announced: called before every item, and by `flush`."""
 
-    def write(self, operation: Operation, *, mark: str | None = None, **facts: Any) -> Entry:
+    def write(self, operation: Recorded, *, mark: str | None = None, **facts: Any) -> Entry:
         """Records a fact about an operation; raises `Fenced` if a newer epoch has written there."""
         mark = operation.mark if mark is None else mark
         if not self._held:
@@ -37,7 +57,7 @@ class EntryWriter:
         self._held = []
         return self._put(self._entry(operation, mark, self._n + len(carried) + 1, facts | {"carried": carried}))
 
-    def hold(self, operation: Operation, **facts: Any) -> Entry:
+    def hold(self, operation: Recorded, **facts: Any) -> Entry:
         """The result of an ephemeral step: written inside the next item of its scope, or by `flush`, whichever is first.
 
         Until then a crash may repeat the step with another value.
@@ -48,6 +68,7 @@ class EntryWriter:
 
     def flush(self) -> None:
         """Writes what is held as items of its own."""
+        self.before()
         held, self._held = self._held, []
         for entry in held:
             self._put(replace(entry, n=self._n + 1))
@@ -62,7 +83,29 @@ class EntryWriter:
         if run is None or run.epoch != self._run.epoch:
             raise Fenced(self._run.id, self._run.epoch)
 
-    def _entry(self, operation: Operation, mark: str, n: int, facts: dict[str, Any]) -> Entry:
+    def write_with(
+        self, operation: Recorded, items: Sequence[TransactItem], **facts: Any
+    ) -> tuple[Entry, Refused | None]:
+        """Records the result together with items of the author's own tables, or neither; then the entry is not written.
+
+        The transaction checks that the run is still ours, so nothing needs to be confirmed before.
+        """
+        self.flush()
+        entry = self._entry(operation, operation.mark, self._n + 1, facts)
+        refused = self._ports.store.transact(self._run.id, entry, items)
+        if refused is None:
+            self._n = entry.n
+            self.written.append(entry)
+        return entry, refused
+
+    def append(self, stream: str, number: int, text: str, *, source: str, attempt: int) -> None:
+        """Adds a chunk to a stream of the run at once: for bodies of steps, which call it in their own threads."""
+        execution = execution_of(self._run.epoch, attempt)
+        body = ChunkBody(text=text, source=source, execution=execution, number=number)
+        identity = chunk_id(self._ports.clock.now(), number, f"{execution}.{source}"[:200])
+        self._ports.store.append_stream(self._run.id, stream, identity, body.to_text())
+
+    def _entry(self, operation: Recorded, mark: str, n: int, facts: dict[str, Any]) -> Entry:
         self._time = max(self._time, round(self._ports.clock.now(), 6))
         return Entry(
             location=operation.location,
@@ -77,7 +120,12 @@ class EntryWriter:
         )
 
     def _put(self, entry: Entry) -> Entry:
+        self.before()
         self._ports.store.put_entry(self._run.id, entry)
         self._n = entry.n
         self.written += [*entry.carried, entry]
         return entry
+
+
+def _nothing() -> None:
+    pass

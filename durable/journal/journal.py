@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final
 
 from durable.errors import Diverged, Misuse, OperationInsideStep, RunSuspended
 from durable.journal.scopes import Scope, current_scope
-from durable.journal.waits import WAITS, FurtherWaits, Order, SettledWaits
+from durable.journal.waits import FurtherWaits, Order, SettledWaits
 from durable.loop import WorkflowLoop, dropped_generator, running_loop
-from durable.model.location import lies_within
+from durable.model.location import digest, lies_within
 from durable.model.run import Wait
 from durable.model.sealing import seal
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FINDS_NO_END: Final = 100
 """Operations that an unwinding task may try before they wait for ever instead of raising once more."""
 
-IMMEDIATE: Final = frozenset({"version", "removed"})
+IMMEDIATE: Final = frozenset({"version", "removed", "update"})
 """Kinds whose value is answered when they are called: they have no place in the order of delivery."""
 
 
@@ -32,6 +32,7 @@ class Claimant(Protocol):
     fn: str | None
     scope: Scope
     may_be_late: ClassVar[bool]
+    waits: ClassVar[bool]
 
     @property
     def key(self) -> str: ...
@@ -65,6 +66,16 @@ class Checkpoint:
 CHECKPOINT: Final = Checkpoint()
 
 
+@final
+class Cancellation:
+    """Stands in the order of results where the run was cancelled."""
+
+    __slots__ = ("entry",)
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+
+
 class Journal:
     """The records of one run, claimed by the operations of the code as it is replayed."""
 
@@ -74,7 +85,10 @@ class Journal:
         entries = sorted(entries, key=lambda entry: (entry.epoch, entry.n))
         self.progress, self.sealed, entries = seal(entries)
         self.records: dict[str, Record] = {}
-        self.order: list[Record | Checkpoint | None] = []
+        self.undone: dict[str, int] = {}
+        """Locations of steps that a rollback has undone, with the epoch in which."""
+        self._before_checkpoint = False
+        self.order: list[Record | Cancellation | Checkpoint | None] = []
         """Results in the order of record."""
         for entry in entries:
             self._index(entry)
@@ -86,6 +100,8 @@ class Journal:
         """Operations that were awaited and have no result yet, by key, in the order of awaiting."""
         self.fresh: list[Any] = []
         """Those of them that the engine has not been told of."""
+        self.outgoing: list[Any] = []
+        """What the code has announced (published values, tags, ...) and the engine has not stored yet."""
         self.created = 0
         self.waits = SettledWaits(waits, waits_digest)
         self.root = Scope()
@@ -96,6 +112,13 @@ class Journal:
     def _index(self, entry: Entry) -> None:
         if entry.mark.startswith(("@", "?")):
             self.records.setdefault(entry.location, Record()).facts.append(entry)
+            return
+        if entry.mark == "^":
+            self.order.append(Cancellation(entry))
+            return
+        if entry.mark.startswith("!"):
+            if entry.mark == "!":
+                self.undone[entry.location] = entry.epoch
             return
         record = self.records.setdefault(entry.key, Record())
         record.entry = entry
@@ -109,9 +132,10 @@ class Journal:
         settled = FurtherWaits.parse(waits_digest).settled
         if any(entry.kind == "loop" and entry.order > settled for entry in entries):
             return  # iterations that were under way are sealed now: their waits will not be come to again
-        after = (place for place, record in enumerate(self.order) if isinstance(record, Record))
+        after = (place for place, record in enumerate(self.order) if isinstance(record, Record | Cancellation))
         place = next((p for p in after if _order_of(self.order[p]) > settled), len(self.order))
         self.order.insert(place, CHECKPOINT)
+        self._before_checkpoint = True
 
     # Claims
 
@@ -167,6 +191,8 @@ class Journal:
 
     def has_passed(self, scope: Scope) -> bool:
         """Whether older code has gone on from here: the scope holds records or waits that are not awaited yet."""
+        if self._before_checkpoint:
+            return True  # all that runs up to there ran before the run settled, and what it answered then is recorded
         self._waits_left()
         if self.waits.lie_ahead_in(scope.prefix):
             return True
@@ -203,13 +229,25 @@ class Journal:
 
     def check_further_waits(self) -> None:
         """Called where the run had settled: checks the waits that are not named one by one."""
+        self._before_checkpoint = False
         further = self.waits.further
         awaited: list[Any] = [record.operation for record in self.records.values() if is_awaited(record)]
-        waiting = [op for op in (*awaited, *self.parked.values()) if op.kind in WAITS and not op.dead]
+        waiting = [op for op in (*awaited, *self.parked.values()) if op.waits and not op.dead]
         if further is not None and not further.are_among(self.waits.unnamed(waiting)):
             raise self.diverged(
                 f"the run waits for {further.count} more operations than are named, and the code waits for others"
             )
+
+    def awaited_at(self, key: str) -> Any:
+        """The operation with this key that the code has awaited, recorded or not; None if it lies in what is not executed again.
+
+        Raises Diverged when the code has not come to it.
+        """
+        record = self.records.get(key)
+        operation: Any = self.parked.get(key) if record is None else record.operation or self.parked.get(key)
+        if operation is None and not self._is_over(digest(key, "")):
+            raise self.diverged(f'the run was cancelled while it waited for "{key}", and the code does not wait for that')
+        return operation
 
     def _waits_left(self) -> bool:
         recorded = (record.entry for record in self.records.values() if record.entry is not None)
@@ -229,7 +267,8 @@ class Journal:
         """The place in the order of record of the latest result that was delivered."""
         if self._live_latest is not None:
             return self._live_latest
-        delivered = (record for record in reversed(self.order[: self.position]) if isinstance(record, Record))
+        before = reversed(self.order[: self.position])
+        delivered = (record for record in before if isinstance(record, Record | Cancellation))
         record = next(delivered, None)
         return (0, 0) if record is None or record.entry is None else record.entry.order
 
@@ -265,8 +304,8 @@ def is_awaited(record: Record) -> bool:
     return record.operation is not None and record.operation.awaited
 
 
-def _order_of(record: Record | Checkpoint | None) -> Order:
-    assert isinstance(record, Record)
+def _order_of(record: Record | Cancellation | Checkpoint | None) -> Order:
+    assert isinstance(record, Record | Cancellation)
     assert record.entry is not None
     return record.entry.order
 

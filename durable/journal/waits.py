@@ -13,8 +13,8 @@ from durable.model.run import Wait
 if TYPE_CHECKING:
     from durable.model.entry import Entry
 
-WAITS = frozenset({"sleep", "wait"})
-"""Kinds that wait for a moment or a message."""
+WAITS = frozenset({"sleep", "wait", "update", "call", "child", "callback", "webhook", "review", "entity"})
+"""Kinds of entries that may have ended a wait for a moment or a message."""
 
 Order = tuple[int, int]
 
@@ -72,23 +72,21 @@ class SettledWaits:
         self._deadlines: Mapping[str, float | None] = {wait.digest: wait.deadline for wait in waits}
         self._ahead = set(self._deadlines)
         self.further = None if waits_digest is None else FurtherWaits.parse(waits_digest)
-        self._further_ahead = 0 if self.further is None else self.further.count
         self._excused = False
 
     def deadline(self, location: str, kind: str, asked: float | None) -> float | None:
         """The deadline of a wait that is awaited now: the recorded one, if the run was suspended on it."""
-        if not self._ahead and not self._further_ahead:
+        if not self._ahead:
             return asked
         wait = digest(location, kind)
         if wait not in self._ahead:
-            self._further_ahead -= wait not in self._deadlines
             return asked
         self._ahead.discard(wait)
         return self._deadlines[wait]
 
     def lie_ahead_in(self, prefix: str) -> bool:
-        """Whether some wait in this scope has not been come to; where waits are not named, in any scope."""
-        return self._further_ahead > 0 or any(not prefix or lies_within(wait, prefix) for wait in self._ahead)
+        """Whether some wait in this scope has not been come to."""
+        return any(not prefix or lies_within(wait, prefix) for wait in self._ahead)
 
     def left(self, recorded: Iterable[Entry], is_over: Callable[[str], bool]) -> bool:
         """Whether a named wait was not come to.

@@ -1,5 +1,6 @@
 """The event loop of workflow code."""
 
+from durable.loop.cancelling import cancel_run
 from durable.loop.handles import Handle, WorkflowFuture, WorkflowTask
 from durable.loop.workflow_loop import MAX_CALLBACKS, Running, WorkflowLoop, dropped_generator, running_loop
 
@@ -10,6 +11,7 @@ __all__ = [
     "WorkflowFuture",
     "WorkflowLoop",
     "WorkflowTask",
+    "cancel_run",
     "dropped_generator",
     "running_loop",
 ]

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from durable.errors import RunCancelled
+
 if TYPE_CHECKING:
     from contextvars import Context
 
@@ -47,6 +49,8 @@ class WorkflowTask(asyncio.Task[Any]):
     def cancel(self, msg: Any | None = None) -> bool:
         loop: Any = self.get_loop()
         loop.cancelled_something = True
+        if self.number in loop.struck:
+            return True
         return super().cancel(msg)
 
 
@@ -58,3 +62,10 @@ class WorkflowFuture(asyncio.Future[Any]):
 
     def __hash__(self) -> int:
         return self.order
+
+    def result(self) -> Any:
+        """Asked by a task that wakes up; when the whole run is cancelled, the task learns just that."""
+        loop: Any = self.get_loop()
+        if loop.cancelling_run and self.cancelled():
+            raise RunCancelled("the run is cancelled")
+        return super().result()

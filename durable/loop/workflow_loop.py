@@ -48,10 +48,15 @@ class WorkflowLoop(RefusingLoop):
         self.closing: Closing | None = None
         self.suspensions = 0
         self.cancelled_something = False
+        self.cancelling_run = False
+        self.struck: set[int] = set()
+        """Numbers of tasks that have got the run's cancellation: while it is handed out they are not cancelled again."""
         self.burst = 0
         self.reports: list[str] = []
         self.max_callbacks = MAX_CALLBACKS
         self.tasks: dict[int, WorkflowTask] = {}
+        self.requests: dict[str, Any] = {}
+        """Updates that the code has taken, by id; what they are is the operations' business."""
         self._make_timer = make_timer
         self._created = 0
         self._prune_at = 64

@@ -10,11 +10,21 @@ if TYPE_CHECKING:
     from durable.model.message import StoredMessage
 
 Kind = Literal[
-    "step", "sleep", "wait", "send", "call", "update", "loop", "join", "race", "map", "block", "child", "callback",
-    "webhook", "review", "entity", "version", "removed", "state", "stream",
+    "step", "sleep", "wait", "send", "call", "update", "loop", "transact", "join", "race", "map", "block", "child", "callback",
+    "webhook", "review", "entity", "version", "removed", "state", "stream", "cancel", "checkpoint",
 ]  # fmt: skip
 
 FailureKind = Literal["critical", "timeout", "exhausted", "rollback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compensation:
+    """How a step is undone."""
+
+    fn: str
+    """`module:qualname` of a function."""
+    args: str
+    """JSON text of what it is called with: `{"args": [...], "kwargs": {...}}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +32,9 @@ class Entry:
     """Written once, never updated: the result of an operation, or a fact about an attempt at it.
 
     `location` and `mark` together are the item's key. An empty mark is a result; `?k` an operation that is open;
-    `@k` the failed attempt k of a step, or the start of an at-most-once attempt; `~i` a loop's state before iteration i.
+    `@k` the failed attempt k of a step, or the start of an at-most-once attempt; `~i` a loop's state before iteration i;
+    `!` the outcome of undoing what the location did, and `!@k` a failed attempt at that; `^` a cancellation, whose
+    value lists the keys of the operations that it cancels.
     """
 
     location: str
@@ -47,6 +59,9 @@ class Entry:
     input_digest: str | None = None
     messages: tuple[StoredMessage, ...] = ()
     """What a wait consumed: recording the entry is what consumes it."""
+
+    compensation: Compensation | None = None
+    """How the step is undone, if it can be."""
 
     carried: tuple[Entry, ...] = ()
     """Results of ephemeral steps, written inside this item instead of as items of their own; their `n` come before it."""

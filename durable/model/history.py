@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from durable.model.entry import Entry
     from durable.model.run import Run
@@ -19,7 +19,25 @@ def unpacked(items: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def counting_entries(run: Run, entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Leaves out what a fenced epoch wrote above its fence, and what an earlier run of the same id left behind."""
+    """Leaves out what does not count.
+
+    That is what a fenced epoch wrote above its fence, what a cut has taken back, and what an earlier run of the same id
+    left behind. That a step was undone still counts after a cut: done again, it needs another idempotency key.
+    """
     for entry in entries:
-        if entry.epoch >= run.born and entry.n <= run.fences.get(entry.epoch, entry.n):
-            yield entry
+        if entry.epoch < run.born or entry.n > run.fences.get(entry.epoch, entry.n):
+            continue
+        if run.cuts and entry.mark != "!" and any(cut.covers(entry.order) for cut in run.cuts):
+            continue
+        yield entry
+
+
+def gap_free_prefix(numbers: Collection[int], *, floor: int = 0) -> int:
+    """How far the numbers of an epoch's items go without a gap.
+
+    Counting starts at the epoch's floor: items up to it may be gone, pruned by the turn that wrote them.
+    """
+    k = floor
+    while k + 1 in numbers:
+        k += 1
+    return k

@@ -19,6 +19,9 @@ SORT_KEY_BYTES: Final = 1024
 PAYLOAD_BYTES: Final = 256 * 1024
 """Largest stored value. An item has at most 400 KB (DynamoDB quotas) and an entry carries more than its value."""
 
+UNDO_BYTES: Final = 64 * 1024
+"""Arguments kept for undoing a step: they are part of its entry, beside the result."""
+
 COMPRESS_BYTES: Final = 4 * 1024
 """Larger values are compressed before they are stored: a write costs one unit per KB."""
 

@@ -14,7 +14,7 @@ from durable.model.limits import LOCATION_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SPECIAL: Final = re.compile(r"[%/#?@~\[\]\x00-\x1f\x7f]")
+SPECIAL: Final = re.compile(r"[%/#?@~!^\[\]\x00-\x1f\x7f]")
 """What separates the parts of a location and its marks, and control characters."""
 
 SURELY_SHORT: Final = LOCATION_BYTES // 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-MessageKind = Literal["signal", "update", "event", "result", "child", "review", "cancel"]
+MessageKind = Literal["signal", "update", "event", "result", "child", "review", "cancel", "continue"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from durable.errors import ErrorInfo
+    from durable.model.attributes import Attributes, AttributeValue
 
 Status = Literal[
     "pending", "suspended", "rolling_back", "completed", "failed", "cancelled", "timed_out", "dead", "blocked"
 ]
+
+CancelMode = Literal["graceful", "compensate"]
+"""How a run that is asked to end goes about it: by unwinding its code, or by undoing its steps first."""
 
 TERMINAL: Final[frozenset[Status]] = frozenset({"completed", "failed", "cancelled", "timed_out", "dead"})
 ATTENTION: Final[frozenset[Status]] = frozenset({"failed", "dead", "blocked"})
@@ -33,6 +37,27 @@ class Wait:
     digest: str
     """Hash of location and kind."""
     deadline: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Part of a history that was taken back: items ordered from (epoch, n) on, of epochs up to `until`, do not count."""
+
+    epoch: int
+    n: int
+    until: int
+
+    def covers(self, order: tuple[int, int]) -> bool:
+        """Whether an item with this order of record was taken back."""
+        return (self.epoch, self.n) <= order and order[0] <= self.until
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Unread messages of the run before: the first turn copies them into its own mailbox."""
+
+    run_id: str
+    message_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +98,28 @@ class Run:
     reason: str | None = None
     """For people: what the run waits for, or why it is blocked, failed or dead."""
     fences: Mapping[int, int] = field(default_factory=dict[int, int])
+    floors: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Epoch to n: its own turn has pruned items up to n, so its gap-free prefix starts there."""
+    cuts: tuple[Cut, ...] = ()
+    pruned: bool = False
+    """Whether messages may have been consumed by entries that are gone: then their tombstones are looked up."""
     code_version: str | None = None
     python: str | None = None
     output: str | None = None
     output_stored: bool = False
     error: ErrorInfo | None = None
     undelivered: int = 0
-    terminate_requested: bool = False
+    cancel_requested: CancelMode | None = None
+    ending: Status | None = None
+    """What a run that is rolling back will become."""
+    failed_at: tuple[str, ...] = ()
+    """Keys of the entries whose failure ended the run, at most eight: a retry removes them."""
+    deadline: float | None = None
+    """When the run times out as a whole, seconds since 1970; known from the first settle on."""
+    attributes: Attributes = field(default_factory=dict[str, "AttributeValue"])
+    successor: str | None = None
+    """The run that continues this one."""
+    carries: Carried | None = None
     expires_at: float | None = None
 
     @property
@@ -121,6 +161,9 @@ class Settlement:
     output_stored: bool = False
     error: ErrorInfo | None = None
     undelivered: int = 0
+    ending: Status | None = None
+    failed_at: tuple[str, ...] = ()
+    deadline: float | None = None
 
     @property
     def terminal(self) -> bool:

@@ -13,41 +13,18 @@ that the code outlived every cancellation before it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, get_args, get_origin
 
 from durable import codec
 from durable.journal import Journal, Scope, current_scope, unawaited
-from durable.loop import WorkflowTask
-from durable.model.entry import Entry
-from durable.ops.operation import Block, Host, KnownOperation
+from durable.ops.operation import Block, Host
+from durable.ops.progress import LoopRecord, end_tasks, outliving
 from durable.options import MISSING
 from durable.values import Break, Continue
 
 HISTORY: Final = 20
 """Iterations between two records of progress."""
-
-
-class LoopRecord(KnownOperation):
-    """The value of a loop (no mark), or its state before an iteration (`~20`)."""
-
-    __slots__ = ("_type", "mark")
-    kind = "loop"
-
-    def __init__(self, journal: Journal, scope: Scope, location: str, mark: str, text: str | None, type_: Any) -> None:
-        self.journal = journal
-        self.future = self.iterator = self.fn = None
-        self.scope = scope
-        self.location = location
-        self.mark = mark
-        self.text = text
-        self._type = type_
-        journal.enter("loop", location)
-        self._register(journal, scope, location + mark)
-
-    def decode(self, entry: Entry) -> Any:
-        return self.read(entry.value, self._type)
 
 
 def loop(
@@ -58,16 +35,18 @@ def loop(
     *,
     state: Any = MISSING,
     history: int = HISTORY,
+    called: str = "loop",
 ) -> Block:
     """Awaited, gives the value of the Break that ends it.
 
-    `body` is the author's function, for its annotations and its name; `run_body` is the same with the context bound.
+    `body` is the author's function, for its annotations and its name; `run_body` is the same with the context bound;
+    `called` is the method of the context that has made it.
     """
     if history < 1:
         raise ValueError(f"ctx.loop(history=...) must be 1 or more, not {history}")
     return Block(
         host,
-        "loop",
+        called,
         name,
         lambda journal, scope, location: _Loop(journal, scope, location, name, body, run_body, history).run(state),
     )
@@ -94,11 +73,11 @@ class _Loop:
 
     async def run(self, state: Any) -> Any:
         if self._location in self._journal.sealed:
-            return await _outliving(self._record("", None, _break_type(self._body)))
+            return await outliving(self._record("", None, _break_type(self._body)))
         stateless = state is MISSING
         iteration = self._journal.progress.get(self._location, 0)
         if iteration:
-            recorded = await _outliving(self._record(f"~{iteration}", None, _state_type(self._body)))
+            recorded = await outliving(self._record(f"~{iteration}", None, _state_type(self._body)))
             state = MISSING if stateless else recorded
         while True:
             outcome = await self._iterate(iteration, state)
@@ -119,7 +98,7 @@ class _Loop:
             outcome = await (self._run_body() if state is MISSING else self._run_body(state))
         finally:
             current_scope.reset(token)
-        await self._end_tasks(scope, created)
+        await end_tasks(self._journal, scope, created)
         if scope.unawaited:
             self._journal.loop.fail(unawaited(scope))
         if outcome is None and state is MISSING and codec.return_type(self._body) in (None, type(None)):
@@ -130,15 +109,6 @@ class _Loop:
                 f"to go on or Break(value) to stop{' (a missing return?)' if outcome is None else ''}"
             )
         return outcome
-
-    async def _end_tasks(self, scope: Scope, created: int) -> None:
-        """Ends what the iteration has started: the iteration may be skipped later, so nothing of it may live on."""
-        tasks = self._journal.loop.tasks_since(created)
-        left = [task for task in tasks if not task.done() and _started_in(task, scope)]
-        for task in left:
-            task.cancel()
-        if left:
-            await asyncio.wait(left)
 
     async def _record_value(self, value: Any) -> Any:
         type_ = _break_type(self._body)
@@ -154,33 +124,16 @@ class _Loop:
         return LoopRecord(self._journal, self._scope, self._location, mark, text, type_)
 
 
-async def _outliving(record: LoopRecord) -> Any:
-    """Waits for a record that replaces executed code, and holds back cancellations until it is there."""
-    task = asyncio.ensure_future(record)
-    while True:
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.done():
-                raise
-
-
-def _started_in(task: WorkflowTask, scope: Scope) -> bool:
-    started_in = task.context.get(current_scope)
-    return started_in is not None and started_in.prefix.startswith(scope.prefix)
-
-
 def _break_type(body: Callable[..., Any]) -> Any:
-    return _argument_of(Break, body)
+    return argument_of(Break, codec.return_type(body))
 
 
 def _state_type(body: Callable[..., Any]) -> Any:
-    return _argument_of(Continue, body)
+    return argument_of(Continue, codec.return_type(body))
 
 
-def _argument_of(wanted: type, body: Callable[..., Any]) -> Any:
-    """What the body's annotation says of Break or Continue: T of `Break[T] | Continue[S]`."""
-    annotation = codec.return_type(body)
+def argument_of(wanted: type, annotation: Any) -> Any:
+    """What the annotation says of Break or Continue: T of `Break[T] | Continue[S]`."""
     for form in (annotation, *get_args(annotation)):
         if get_origin(form) is wanted:
             return get_args(form)[0]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from durable.errors import DuplicateName
@@ -24,6 +25,25 @@ from durable.ops.branches import Branches
 from durable.ops.operation import Block, Host
 
 _MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What a map runs over, with the names of the items' scopes."""
+
+    values: list[Any]
+    names: list[str]
+    keys: str
+    """What every entry in an item is checked for: all names in one text, or how many items there are."""
+
+    @classmethod
+    def of(cls, name: str, items: Iterable[Any], key: Callable[[Any], str] | None) -> Items:
+        """Names the items by their index, or by their key, which must be unique."""
+        values = list(items)
+        if key is None:
+            return cls(values, [str(index) for index in range(len(values))], f"{len(values)} items")
+        names = _unique(name, [key(value) for value in values])
+        return cls(values, names, ",".join(names))
 
 
 def map_items(
@@ -38,16 +58,12 @@ def map_items(
     """Awaited, gives `fn`'s values in the order of the items; the first failure is raised."""
     if concurrency < 1:
         raise ValueError(f"ctx.map(concurrency=...) must be 1 or more, not {concurrency}")
-    values = list(items)
-    names = (
-        [str(index) for index in range(len(values))] if key is None else _unique(name, [key(value) for value in values])
-    )
-    keys = f"{len(values)} items" if key is None else ",".join(names)
+    known = Items.of(name, items, key)
     return Block(
         host,
         "map",
         name,
-        lambda journal, scope, location: _Map(journal, scope, location, keys, names, values, fn).run(concurrency),
+        lambda journal, scope, location: _Map(journal, scope, location, known, fn).run(concurrency),
     )
 
 
@@ -57,18 +73,16 @@ class _Map:
         journal: Journal,
         scope: Scope,
         location: str,
-        keys: str,
-        names: list[str],
-        items: list[Any],
+        items: Items,
         fn: Callable[[Any], Awaitable[Any]],
     ) -> None:
-        self._branches = Branches(journal, scope, location, keys, self._settled)
-        self._names = names
-        self._items = items
+        self._branches = Branches(journal, scope, location, items.keys, self._settled)
+        self._names = items.names
+        self._items = items.values
         self._fn = fn
         self._journal = journal
-        self._values: list[Any] = [_MISSING] * len(items)
-        self._waiting: Iterator[int] = iter(range(len(items)))
+        self._values: list[Any] = [_MISSING] * len(items.values)
+        self._waiting: Iterator[int] = iter(range(len(items.values)))
         self._running = 0
         self._failure: BaseException | None = None
         self._idle: asyncio.Future[None] = journal.loop.create_future()

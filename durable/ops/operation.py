@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
-from durable import codec
+from durable import codec, failures
 from durable.errors import ErrorInfo, Misuse, UndecodableHistory
 from durable.journal import Journal, Record, Scope
 
@@ -51,6 +51,8 @@ class Operation(Coroutine[Any, Any, Any]):
     __slots__ = ("context", "created", "fn", "future", "iterator", "journal", "location", "record", "scope")
     kind: ClassVar[Kind]
     mark = ""
+    waits: ClassVar[bool] = False
+    """Whether it waits for a moment or a message, so that a settle names it."""
     may_be_late: ClassVar[bool] = False
     """Whether its result may be recorded though it has been cancelled: others are recorded one at a time, when idle."""
     context: contextvars.Context
@@ -132,6 +134,7 @@ class Operation(Coroutine[Any, Any, Any]):
         except Misuse as misuse:
             self.journal.loop.fail(misuse)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  it is the outcome
+            failures.mark_origin(error, entry.key)
             future.set_exception(error)
         return True
 
@@ -167,6 +170,9 @@ class Operation(Coroutine[Any, Any, Any]):
         except Misuse as misuse:
             self.journal.loop.fail(misuse)
             return asyncio.Future[Any](loop=self.journal.loop).__await__()
+        except Exception as error:
+            failures.mark_origin(error, entry.key)
+            raise
 
     # What asyncio needs to run it as a task
 
@@ -201,6 +207,7 @@ class WaitOperation(Operation):
     """An operation that waits for messages, for a moment, or for whichever comes first."""
 
     __slots__ = ("deadline", "immediate")
+    waits = True
     deadline: float | None
     """Seconds since 1970; fixed when it is awaited. One that the last settle recorded stands."""
     immediate: bool

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 from durable import codec, failures
 from durable.ops.functions import known_function
 from durable.ops.operation import Host, Operation
+from durable.ops.undo import check_undo, compensation_of
 from durable.options import MISSING, Step
 from durable.values import Failed, Ok
 
 if TYPE_CHECKING:
-    from durable.model.entry import Entry
+    from durable.model.entry import Compensation, Entry
 
 
 class StepOperation(Operation):
@@ -45,6 +46,8 @@ class StepOperation(Operation):
     ) -> None:
         if not callable(fn):
             raise _called_too_early(fn)
+        if policy.undo_fn is not None:
+            check_undo(policy.undo_fn, args, kwargs or {})
         self.policy = policy
         self._function = fn
         self._args = args
@@ -65,8 +68,14 @@ class StepOperation(Operation):
 
     @property
     def arguments(self) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        """What the body is called with, for `verify` and rollback."""
+        """What the body is called with, for `verify`."""
         return self._args, self._kwargs or {}
+
+    @property
+    def compensation(self) -> Compensation | None:
+        """How the step is undone once it is done; raises NotStorable where its arguments cannot be kept."""
+        undo = self.policy.undo_fn
+        return None if undo is None else compensation_of(undo, self._args, self._kwargs or {})
 
     @property
     def attempts(self) -> tuple[Entry, ...]:
@@ -77,8 +86,10 @@ class StepOperation(Operation):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at this step of this run, and for no other."""
-        return sha256(f"{self.run_id}:{self.location}".encode()).hexdigest()[:32]
+        """The same for every attempt at this step of this run, and for no other; another one once it was undone."""
+        undone = self.journal.undone.get(self.location)
+        step = f"{self.run_id}:{self.location}" if undone is None else f"{self.run_id}:{self.location}:{undone}"
+        return sha256(step.encode()).hexdigest()[:32]
 
     @property
     def result_type(self) -> Any:

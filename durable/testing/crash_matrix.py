@@ -1,4 +1,4 @@
-"""Runs a workflow once for every port call, dying there, and compares each with the run that did not die."""
+"""Runs a workflow once for every port call, dying or standing still there, and compares each with an untroubled run."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ Recovery = Literal["redelivery", "maintenance"]
 
 RUN_ID: Final = "matrix"
 SHOWN: Final = 10
+FREEZE_SECONDS: Final = 300.0
+"""Longer than a lease, the visibility timeout and two sweeps."""
 
 
 def no_messages(environment: TestEnvironment, handle: RunHandle[Any]) -> None:
@@ -37,16 +39,36 @@ def no_messages(environment: TestEnvironment, handle: RunHandle[Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """Where an invocation dies."""
+    """An invocation dies at a port call."""
 
     number: int
     call: str
     after: bool
     recovery: Recovery
 
+    def plan(self, environment: TestEnvironment) -> None:
+        """Makes it happen in this environment."""
+        environment.crash_at(self.number, after=self.after)
+        environment.world.lose_wakes_of_killed = self.recovery == "maintenance"
+
     def __str__(self) -> str:
         side = "after" if self.after else "before"
         return f"dying {side} call {self.number} ({self.call}), recovered by {self.recovery}"
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """An invocation stands still before a port call until others have taken its run over, and then goes on."""
+
+    number: int
+    call: str
+
+    def plan(self, environment: TestEnvironment) -> None:
+        """Makes it happen in this environment."""
+        environment.faults.freeze(FREEZE_SECONDS, at=self.number)
+
+    def __str__(self) -> str:
+        return f"standing still before call {self.number} ({self.call})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +86,11 @@ class CrashMatrix:
     """What was tried."""
 
     calls: Sequence[str]
-    """The port calls of the run that did not die."""
+    """The port calls of the untroubled run."""
     crashes: int
     """How many runs died once, each somewhere else."""
+    freezes: int
+    """How many lost their lease once while they stood still, each somewhere else."""
     repeated: int
     """How often a step's body ran once more, over all of them."""
 
@@ -79,7 +103,7 @@ def run(
     script: Script = no_messages,
     recoveries: Sequence[Recovery] = ("redelivery", "maintenance"),
 ) -> CrashMatrix:
-    """Raises AssertionError naming the crashes after which outcome or history were not those of the clean run."""
+    """Raises AssertionError naming the troubles after which outcome or history were not those of the clean run."""
     environment = new_environment()
     clean = _play(environment, workflow, input, script)
     if environment.repairs:
@@ -91,20 +115,20 @@ def run(
         for number, call in enumerate(calls, start=1)
         for after in (False, True)
     ]
+    freezes = [Freeze(number, call) for number, call in enumerate(calls, start=1)]
     repeated, wrong = 0, list[str]()
-    for crash in crashes:
+    for trouble in (*crashes, *freezes):
         environment = new_environment()
-        environment.crash_at(crash.number, after=crash.after)
-        environment.world.lose_wakes_of_killed = crash.recovery == "maintenance"
+        trouble.plan(environment)
         try:
-            wrong += [f"{crash}: {text}" for text in _differences(clean, _play(environment, workflow, input, script))]
+            wrong += [f"{trouble}: {text}" for text in _differences(clean, _play(environment, workflow, input, script))]
         except (AssertionError, Deadlock) as failure:
-            wrong.append(f"{crash}: {failure}")
+            wrong.append(f"{trouble}: {failure}")
         repeated += environment.world.executions.total() - executed
     if wrong:
         more = f"\nand {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
-        raise AssertionError(f"{len(wrong)} of {len(crashes)} crashes: \n" + "\n".join(wrong[:SHOWN]) + more)
-    return CrashMatrix(calls, len(crashes), repeated)
+        raise AssertionError("not as in the run without trouble:\n" + "\n".join(wrong[:SHOWN]) + more)
+    return CrashMatrix(calls, len(crashes), len(freezes), repeated)
 
 
 def _play(

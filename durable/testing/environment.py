@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
+    from durable.adapters.memory.tables import MemoryTable
     from durable.app import App
     from durable.definitions import RemoteStep, Workflow
     from durable.engine.steps import StepRunner
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 I = TypeVar("I")  # noqa: E741 - the name that readers of the signatures expect
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class TestEnvironment(Client):
@@ -122,6 +124,20 @@ class TestEnvironment(Client):
             self.world.skip_to(moment)
         return super().result(run, timeout=0)
 
+    def _until(self, run_id: str, look: Callable[[], T | None], timeout: float | None) -> T | None:
+        """As the client's own waiting, but time is skipped. A run that nothing can wake is a `Deadlock`."""
+        end = None if timeout is None else self.world.services.clock.now() + timeout
+        self.world.settle_down()
+        while (found := look()) is None:
+            moment = self.world.next_event_at()
+            if end is not None and (moment is None or moment > end):
+                self.world.services.clock.advance_to(end)
+                return look()
+            if moment is None:
+                raise Deadlock(self._why_stuck(run_id))
+            self.world.skip_to(moment)
+        return found
+
     def _has_result(self, run_id: str) -> bool:
         self.world.settle_down()
         record = self.world.services.store.get(run_id)
@@ -150,6 +166,10 @@ class TestEnvironment(Client):
     def mock(self, fn: Any, /) -> Mock[Any]:
         """Puts a stand-in in the place of a step's body, found by the function or by the step's name."""
         return self._mocks.add(fn)
+
+    def table(self, name: str, *key: str) -> MemoryTable:
+        """One of the app's own tables for `ctx.transact`, in memory; `key` names its key attributes (`pk` by default)."""
+        return self.world.services.memory.tables.declare(name, key)
 
     # The deployment
 
@@ -194,7 +214,7 @@ class TestEnvironment(Client):
     def run_crash_matrix(
         self, workflow: Workflow[Any, Any], input: Any = None, /, *, script: Script = crash_matrix.no_messages
     ) -> CrashMatrix:
-        """Runs the workflow once per port call and side of it, dying there, and compares with a run that did not die.
+        """Runs the workflow once per port call, dying or standing still there, and compares with an untroubled run.
 
         Each run has an environment of its own with this one's app and stand-ins. `script` sends messages: it is called
         with the environment and the handle after the start. Raises AssertionError naming the calls at which the

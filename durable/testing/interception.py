@@ -31,12 +31,12 @@ class _InterceptedPort:
 
     def __init__(self, name: str, protocol: type[Any], port: Any, interceptor: Interceptor) -> None:
         for method in methods_of(protocol):
-            setattr(self, method, _through(interceptor, f"{name}.{method}", getattr(port, method)))
+            setattr(self, method, _through(interceptor, f"{name}.{method}", port, method))
 
 
-def _through(interceptor: Interceptor, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def _through(interceptor: Interceptor, name: str, port: Any, method: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        return interceptor(name, lambda: method(*args, **kwargs))
+        return interceptor(name, lambda: getattr(port, method)(*args, **kwargs))
 
     return call
 

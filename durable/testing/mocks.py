@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from durable.model.location import escape
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-    from durable.ops.step import StepOperation
+    from durable.engine.steps import Attempted
 
 R = TypeVar("R")
 
@@ -92,7 +94,7 @@ class Mocks:
     def add(self, target: Callable[..., Any] | str) -> Mock[Any]:
         """A stand-in without an answer yet; a later one for the same target takes the earlier one's place."""
         if isinstance(target, str):
-            mock = self._by_name[target] = Mock[Any](target)
+            mock = self._by_name[escape(target)] = Mock[Any](target)
             return mock
         mock = Mock[Any](getattr(target, "__qualname__", repr(target)))
         self._by_function.insert(0, (target, mock))
@@ -105,13 +107,14 @@ class Mocks:
         copy._by_function = [(function, mock.fresh()) for function, mock in self._by_function]
         return copy
 
-    def find(self, operation: StepOperation) -> Mock[Any] | None:
+    def find(self, operation: Attempted) -> Mock[Any] | None:
         """The stand-in of a step, if there is one."""
         function = _unwrapped(operation.call)
         for target, mock in self._by_function:
             if _unwrapped(target) == function:
                 return mock
-        return self._by_name.get(operation.name)
+        own_name, _, _ = operation.name.partition("#")  # a derived name that repeats is numbered: charge#2
+        return self._by_name.get(operation.name) or self._by_name.get(own_name)
 
 
 def _unwrapped(function: Any) -> Any:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from durable.engine.steps import Finished
 from durable.testing.faults import InvocationKilled
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Callable
     from typing import NoReturn
 
     from durable.adapters.memory import VirtualClock
     from durable.engine.steps import Job, StepRunner
-    from durable.testing.mocks import Mocks
+    from durable.testing.mocks import Mock, Mocks
 
 
 def kill_process() -> NoReturn:
@@ -45,8 +46,7 @@ class TestSteps:
         if mock is None:
             self._inner.start(job)
             return
-        args, kwargs = job.operation.arguments
-        stand_in = replace(job, call=partial(mock, *args, **kwargs))
+        stand_in = replace(job, call=_instead(mock, job.operation.call))
         self._replaced[id(stand_in)] = (stand_in, job)
         self._inner.start(stand_in)
 
@@ -64,3 +64,8 @@ class TestSteps:
             raise finished.error
         _, job = self._replaced.pop(id(finished.job), (None, finished.job))
         return replace(finished, job=job)
+
+
+def _instead(mock: Mock[Any], call: Callable[[], Any]) -> Callable[[], Any]:
+    """The same call of the stand-in; arguments that the author has bound with a partial count too."""
+    return partial(mock, *call.args, **call.keywords) if isinstance(call, partial) else mock

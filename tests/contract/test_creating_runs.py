@@ -21,7 +21,7 @@ def test_every_field_of_a_run_is_kept(store: Store) -> None:
     run = a_run(
         input='{"a": "ü"}', input_digest="abc", tags=("shop", "größe:xl"), parent="p", lineage="l", expires_at=NOW + 9,
         waits=(Wait(digest="d1", deadline=NOW + 0.125), Wait(digest="d2", deadline=None)), fences={7: 0, 8: 3},
-        waiting_for=("signal:approve",), reason="because", terminate_requested=True,
+        waiting_for=("signal:approve",), reason="because", pruned=True,
     )  # fmt: skip
     store.create(run)
     assert store.get("run-1") == run

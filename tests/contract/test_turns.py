@@ -107,7 +107,7 @@ def test_a_settle_that_missed_a_wake_is_told_the_new_count_and_changes_nothing(s
     store.announce("run-1", now=NOW)
     store.announce("run-1", now=NOW)
     before = read(store)
-    assert settle(store, mine) == WakesMoved(2)
+    assert settle(store, mine) == WakesMoved(2, before)
     assert read(store) == before
     assert store.settle("run-1", epoch=mine.epoch, wakes=2, settlement=settlement()) == Settled()
 

@@ -39,14 +39,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "world" not in metafunc.fixturenames:
         return
     places: list[Any] = ["memory"]
-    if metafunc.definition.module.__name__.rpartition(".")[2] in ON_AWS_TOO:
+    if metafunc.definition.path.stem in ON_AWS_TOO:
         places.append(pytest.param("moto", marks=pytest.mark.moto))
     metafunc.parametrize("world", places, indirect=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def aws() -> Iterator[AwsWorld]:
-    """One table and its queues for all tests, emptied by each."""
+    """One table for the tests of a file, emptied by each. No longer: moto replaces credentials while it is on."""
     with mock_aws():
         yield moto_world(make_clients(), stack="scenarios")
 

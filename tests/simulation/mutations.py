@@ -184,6 +184,11 @@ MUTATIONS = [
         patches=[(EntryWriter, "write", go_on_unrecorded(EntryWriter.write))],
     ),
     Mutation(
+        "unconfirmed_effect",
+        "an effect that must not be in vain is confirmed first",
+        patches=[(EntryWriter, "confirm", lambda _: None)],
+    ),
+    Mutation(
         "stale_cache", "a cached history is used only by the next turn", patches=[(HistoryCache, "take", take_stale)]
     ),
 ]

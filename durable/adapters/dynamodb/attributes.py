@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from durable.adapters.sizes import error_from, error_text, messages_from, messages_text, pack, unpack
-from durable.model.run import Wait
+from durable.model.entry import Compensation
+from durable.model.run import Carried, Cut, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from durable.errors import ErrorInfo
+    from durable.model import attributes as search
     from durable.model.message import StoredMessage
 
 AttributeValue = dict[str, Any]
@@ -112,3 +115,67 @@ def fences(value: Mapping[int, int]) -> AttributeValue:
 def read_fences(value: AttributeValue) -> dict[int, int]:
     """Fences by epoch."""
     return {int(epoch): int(fence["N"]) for epoch, fence in value["M"].items()}
+
+
+def cut(value: Cut) -> AttributeValue:
+    """A cut as one short text, so that a list of them tells whether it has this one."""
+    return {"S": f"{value.epoch} {value.n} {value.until}"}
+
+
+def cuts(value: tuple[Cut, ...]) -> AttributeValue:
+    """Cuts."""
+    return {"L": [cut(member) for member in value]}
+
+
+def read_cuts(value: AttributeValue) -> tuple[Cut, ...]:
+    """Cuts."""
+    return tuple(Cut(*map(int, member["S"].split())) for member in value["L"])
+
+
+def carries(value: Carried) -> AttributeValue:
+    """The run that messages come from, and their ids."""
+    return texts((value.run_id, *value.message_ids))
+
+
+def read_carries(value: AttributeValue) -> Carried:
+    """The run that messages come from, and their ids."""
+    run_id, *message_ids = read_texts(value)
+    return Carried(run_id, tuple(message_ids))
+
+
+def compensation(value: Compensation) -> AttributeValue:
+    """How a step is undone."""
+    return packed(json.dumps([value.fn, value.args], separators=(",", ":"), ensure_ascii=False))
+
+
+def read_compensation(value: AttributeValue) -> Compensation:
+    """How a step is undone."""
+    return Compensation(*json.loads(read_packed(value)))
+
+
+def search_attribute(value: search.AttributeValue) -> AttributeValue:
+    """A value that listings can be narrowed by."""
+    match value:
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case _:
+            return number(value)
+
+
+def search_attributes(value: search.Attributes) -> AttributeValue:
+    """Search attributes by name."""
+    return {"M": {name: search_attribute(member) for name, member in value.items()}}
+
+
+def read_search_attributes(value: AttributeValue) -> dict[str, search.AttributeValue]:
+    """Search attributes by name. DynamoDB does not tell 1.0 from 1: a number without a fraction is read as an int."""
+    return {name: _read_search_attribute(member) for name, member in value["M"].items()}
+
+
+def _read_search_attribute(value: AttributeValue) -> search.AttributeValue:
+    ((kind, content),) = value.items()
+    if kind != "N":
+        return content
+    return int(content) if content.lstrip("-").isdigit() else float(content)

@@ -16,6 +16,9 @@ ABSENT: Final = "attribute_not_exists(#pk)"
 NOT_NEWER: Final = "attribute_not_exists(#pk) OR #epoch <= :epoch"
 """An item is written, or deleted, where there is none or one that is not of a newer epoch."""
 
+OLDER: Final = "attribute_not_exists(#pk) OR #epoch < :epoch"
+"""An item is written once in an epoch: a repetition is told from the first time."""
+
 RUNNABLE: Final = (
     "attribute_exists(#pk) AND attribute_not_exists(#outcome)"
     " AND (attribute_not_exists(#lease_until) OR #lease_until <= :now)"
@@ -42,6 +45,20 @@ OPEN: Final = "attribute_exists(#pk) AND attribute_not_exists(#outcome)"
 """The run exists and has not ended."""
 
 BLOCKED: Final = "#status = :blocked"
+
+AT_REST: Final = f"{OPEN} AND NOT {BLOCKED} AND (attribute_not_exists(#lease_until) OR #lease_until <= :now)"
+BUSY_OR_BLOCKED: Final = f"{OPEN} AND ({BLOCKED} OR #lease_until > :now)"
+
+GIVEN_UP: Final = "#outcome IN (:failed, :dead)"
+"""The run has ended in a way that a retry may mend."""
+
+ENDED: Final = "attribute_exists(#outcome)"
+
+UNCUT: Final = f"{MINE} AND NOT contains(#cuts, :cut)"
+"""The cut has not been recorded by an earlier try."""
+
+SAME_LIFE: Final = "#born = :born"
+"""The id has not been used again since."""
 
 _NAME: Final = re.compile(r"#(\w+)")
 

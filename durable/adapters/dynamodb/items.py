@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from durable.adapters.dynamodb import attributes as a
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from durable.model.run import Settlement, Status
 
-_MARKS = "?@~"
+_MARKS = "?@~!^"
 """What a mark starts with; locations have these characters escaped."""
 
 
@@ -43,16 +44,20 @@ def _fields(
 _RUN: Final = (
     *_fields(a.text, a.read_text, "workflow", "version", "status", "writer", "parent", "lineage"),
     *_fields(a.text, a.read_text, "lease_owner", "waits_digest", "code_version", "python"),
+    *_fields(a.text, a.read_text, "cancel_requested", "ending", "successor"),
     *_fields(a.text, a.read_text, "input_digest", default=""),
     *_fields(a.packed, a.read_packed, "input", "output", "reason"),
     *_fields(a.number, a.read_int, "epoch", "born", "clean_epoch", "wakes"),
     *_fields(a.number, a.read_int, "undelivered", "released_epoch", default=0),
     *_fields(a.number, a.read_float, "created_at", "started_at", "updated_at", "finished_at", "expires_at"),
-    *_fields(a.number, a.read_float, "lease_until", "due_at", "armed"),
-    *_fields(a.flag, a.read_flag, "input_stored", "output_stored", "terminate_requested", default=False),
-    *_fields(a.texts, a.read_texts, "tags", "waiting_for", default=()),
+    *_fields(a.number, a.read_float, "lease_until", "due_at", "armed", "deadline"),
+    *_fields(a.flag, a.read_flag, "input_stored", "output_stored", "pruned", default=False),
+    *_fields(a.texts, a.read_texts, "tags", "waiting_for", "failed_at", default=()),
     *_fields(a.waits, a.read_waits, "waits", default=()),
-    *_fields(a.fences, a.read_fences, "fences", default={}),
+    *_fields(a.fences, a.read_fences, "fences", "floors", default={}),
+    *_fields(a.cuts, a.read_cuts, "cuts", default=()),
+    *_fields(a.carries, a.read_carries, "carries"),
+    *_fields(a.search_attributes, a.read_search_attributes, "attributes", default={}),
     *_fields(a.error, a.read_error, "error"),
 )
 
@@ -76,6 +81,7 @@ _ENTRY: Final = (
     *_fields(a.packed, a.read_packed, "value"),
     *_fields(a.messages, a.read_messages, "messages", default=()),
     *_fields(_carried, _read_carried, "carried", default=()),
+    *_fields(a.compensation, a.read_compensation, "compensation"),
     *_fields(a.error, a.read_error, "error"),
 )
 
@@ -93,7 +99,7 @@ _SETTLED: Final = tuple(
     if field.name
     in {
         "status", "started_at", "due_at", "armed", "waiting_for", "waits", "waits_digest", "reason", "code_version",
-        "python", "output", "output_stored", "error", "undelivered",
+        "python", "output", "output_stored", "error", "undelivered", "ending", "failed_at", "deadline",
     }
 )  # fmt: skip
 
@@ -102,10 +108,15 @@ _ENTRY_READERS: Final = {field.name: field.read for field in _ENTRY}
 _MESSAGE_READERS: Final = {field.name: field.read for field in _MESSAGE}
 
 
+def key(run_id: str, sk: str = keys.META) -> Item:
+    """The key of an item in a run's partition; of its record if nothing else is said."""
+    return {"pk": a.text(keys.partition(run_id)), "sk": a.text(sk)}
+
+
 def run_item(run: Run, shards: int) -> Item:
     """The run record of a new run, with the attributes of the indexes."""
     shard = keys.shard_of(run.id, shards)
-    item = _key(run.id, keys.META) | _write(run, _RUN)
+    item = key(run.id) | _write(run, _RUN)
     item["listing"] = a.text(f"{run.workflow}#{shard}")
     item["created"] = a.text(keys.created_key(run.created_at, run.id))
     if run.due_at is not None:
@@ -140,7 +151,7 @@ def settled_attributes(run_id: str, settlement: Settlement, shards: int) -> dict
 
 def entry_item(run_id: str, entry: Entry) -> Item:
     """An entry of the history."""
-    return _key(run_id, keys.entry_key(entry.key)) | _entry_attributes(entry)
+    return key(run_id, keys.entry_key(entry.key)) | _entry_attributes(entry)
 
 
 def read_entry(item: Mapping[str, Any]) -> Entry:
@@ -148,9 +159,19 @@ def read_entry(item: Mapping[str, Any]) -> Entry:
     return _entry(item["sk"]["S"][len(keys.ENTRIES) :], item)
 
 
+def kept_item(run_id: str, entry: Entry) -> Item:
+    """An entry that is kept for a rollback. Its key says when it was recorded, so it tells its own in an attribute."""
+    return key(run_id, keys.kept_key(entry.epoch, entry.n)) | {"key": a.text(entry.key)} | _entry_attributes(entry)
+
+
+def read_kept(item: Mapping[str, Any]) -> Entry:
+    """An entry that is kept for a rollback."""
+    return _entry(item["key"]["S"], item)
+
+
 def message_item(run_id: str, message: StoredMessage) -> Item:
     """A message of the mailbox."""
-    return _key(run_id, keys.message_key(message.id)) | _write(message, _MESSAGE)
+    return key(run_id, keys.message_key(message.id)) | _write(message, _MESSAGE)
 
 
 def read_message(item: Mapping[str, Any]) -> StoredMessage:
@@ -160,12 +181,27 @@ def read_message(item: Mapping[str, Any]) -> StoredMessage:
 
 def payload_item(run_id: str, sk: str, payload: str) -> Item:
     """A payload that is stored apart."""
-    return _key(run_id, sk) | {"value": a.packed(payload)}
+    return key(run_id, sk) | {"value": a.packed(payload)}
 
 
 def read_payload(item: Mapping[str, Any]) -> str:
     """A payload that is stored apart."""
     return a.read_packed(item["value"])
+
+
+def tombstone_key(run_id: str, message_id: str) -> Item:
+    """The key of a tombstone, which is all there is to it."""
+    return {"pk": a.text(keys.tombstones(run_id)), "sk": a.text(message_id)}
+
+
+def reply_key(run_id: str, message_id: str) -> Item:
+    """The key of the response to a message."""
+    return {"pk": a.text(keys.replies(run_id)), "sk": a.text(message_id)}
+
+
+def reply_item(run_id: str, message_id: str, reply: str, expires_at: float) -> Item:
+    """The response to a message; DynamoDB deletes what has expired by whole seconds."""
+    return reply_key(run_id, message_id) | {"value": a.packed(reply), "expires_at": a.number(ceil(expires_at))}
 
 
 def idempotency_item(key: str, run_id: str) -> Item:
@@ -187,10 +223,6 @@ def _entry(key: str, item: Mapping[str, Any]) -> Entry:
 def _entry_attributes(entry: Entry) -> Item:
     facts = {name: fact for name, default in _FACTS.items() if (fact := getattr(entry, name)) != default}
     return {"facts": a.text(json.dumps(facts, separators=(",", ":"), ensure_ascii=False)), **_write(entry, _ENTRY)}
-
-
-def _key(run_id: str, sk: str) -> Item:
-    return {"pk": a.text(keys.partition(run_id)), "sk": a.text(sk)}
 
 
 def _write(value: Any, fields: Iterable[Field]) -> Item:

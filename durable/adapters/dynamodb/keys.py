@@ -5,7 +5,12 @@
 | `run#<id>` | `meta` | the run record |
 | `run#<id>` | `h#<location><mark>` | an entry of the history |
 | `run#<id>` | `io#input`, `io#output#<epoch>` | a payload stored apart |
+| `run#<id>` | `k#<epoch>.<n>` | an entry that was pruned and can still be undone |
 | `run#<id>` | `m#<message id>` | a message of the mailbox |
+| `run#<id>` | `s#<key>` | a value that the run has published |
+| `run#<id>` | `c#<key>#<chunk id>` | a chunk of a stream |
+| `seen#<run or lineage id>` | `<message id>` | the tombstone of a consumed message whose entry is gone |
+| `reply#<id>` | `<message id>` | the response to a message |
 | `idem#<key>` | `idem` | the run that an idempotency key has started |
 """
 
@@ -16,6 +21,7 @@ from zlib import crc32
 
 from durable.errors import LimitExceeded
 from durable.model.limits import SORT_KEY_BYTES
+from durable.model.location import escape
 
 if TYPE_CHECKING:
     from durable.ports import Payload
@@ -24,14 +30,21 @@ META: Final = "meta"
 IDEMPOTENCY: Final = "idem"
 ENTRIES: Final = "h#"
 PAYLOADS: Final = "io#"
+KEPT: Final = "k#"
 MESSAGES: Final = "m#"
+STATES: Final = "s#"
+CHUNKS: Final = "c#"
 
 LOADED: Final = (ENTRIES, "m$")
-"""Sort keys of what a turn loads; `$` follows `#`, so the run record (`meta`) lies behind the mailbox's end."""
+"""Sort keys of what a turn loads; `$` follows `#`, so the run record (`meta`) lies behind the mailbox's end.
+
+What is published (`c#`, `s#`) lies outside, so a long stream costs a turn nothing.
+"""
 
 _RUN: Final = "run#"
 _OUTPUT: Final = f"{PAYLOADS}output#"
 _EPOCH_DIGITS: Final = 15
+_N_DIGITS: Final = 9
 _MICRO_DIGITS: Final = 17
 
 
@@ -45,14 +58,54 @@ def run_id_of(pk: str) -> str:
     return pk.removeprefix(_RUN)
 
 
+def is_run(pk: str) -> bool:
+    """Whether a partition is a run's."""
+    return pk.startswith(_RUN)
+
+
 def idempotency_partition(key: str) -> str:
     """The partition of an idempotency key."""
     return f"idem#{key}"
 
 
+def tombstones(run_id: str) -> str:
+    """The partition of a run's or lineage's tombstones."""
+    return f"seen#{run_id}"
+
+
+def replies(run_id: str) -> str:
+    """The partition of the responses to a run's messages."""
+    return f"reply#{run_id}"
+
+
 def entry_key(key: str) -> str:
     """The sort key of the entry with this key (location and mark); refuses one that DynamoDB would refuse."""
     return _checked("the location of an operation", ENTRIES + key)
+
+
+def kept_key(epoch: int, n: int) -> str:
+    """The sort key of an entry that is kept for a rollback; they sort by order of record."""
+    return f"{KEPT}{epoch:0{_EPOCH_DIGITS}d}.{n:0{_N_DIGITS}d}"
+
+
+def state_key(key: str) -> str:
+    """The sort key of a published value."""
+    return _checked("the key of a state", STATES + key)
+
+
+def chunk_key(key: str, chunk_id: str) -> str:
+    """The sort key of a chunk; with no chunk id, what the keys of all chunks of the stream start with."""
+    return _checked("the key of a stream and the id of its chunk", f"{CHUNKS}{escape(key)}#{chunk_id}")
+
+
+def chunk_range(key: str, chunk_id: str) -> tuple[str, str]:
+    """Between which sort keys the chunks of a stream lie, from the one with this id on."""
+    return chunk_key(key, chunk_id), f"{CHUNKS}{escape(key)}$"
+
+
+def chunk_id_of(sk: str) -> str:
+    """The id of the chunk with this sort key; keys of streams have `#` escaped."""
+    return sk.split("#", 2)[2]
 
 
 def message_key(message_id: str) -> str:

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from durable.adapters.dynamodb import attributes as a
 from durable.adapters.dynamodb import keys
+from durable.adapters.dynamodb.filters import filtered
 from durable.model.run import TERMINAL
 from durable.ports import RunPage, RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from durable.adapters.dynamodb.filters import Filter
     from durable.adapters.dynamodb.requests import Requests
     from durable.model.run import Status
+    from durable.ports import Condition
 
 FILTERED_PAGE: Final = 1000
 """Rows that one request of a filtered listing looks at: about 128 KB."""
@@ -32,16 +35,23 @@ class Listing:
         self._shards = shards
 
     def runs(
-        self, workflow: str, *, outcome: Status | Literal["open"] | None, limit: int, cursor: str | None
+        self,
+        workflow: str,
+        *,
+        outcome: Status | Literal["open"] | None,
+        tag: str | None,
+        where: Sequence[Condition],
+        limit: int,
+        cursor: str | None,
     ) -> RunPage:
-        """A workflow's runs, newest first."""
-        wanted = {} if outcome is None else _filter(outcome)
+        """A workflow's runs, newest first: one request a shard, or one for each thousand rows of it with a filter."""
+        wanted = filtered(outcome, tag, where)
         pages = [self._newest("listing", f"{workflow}#{shard}", limit, cursor, wanted) for shard in range(self._shards)]
         return _page(pages, workflow, limit)
 
     def attention(self, status: Status, *, limit: int, cursor: str | None) -> RunPage:
         """Runs that need somebody, newest first."""
-        pages = [self._newest("attention", f"{status}#{shard}", limit, cursor, {}) for shard in range(self._shards)]
+        pages = [self._newest("attention", f"{status}#{shard}", limit, cursor, None) for shard in range(self._shards)]
         return _page(pages, "", limit, status if status in TERMINAL else None)
 
     def due(self, *, before: float, limit: int) -> Sequence[str]:
@@ -58,8 +68,26 @@ class Listing:
         rows = merge(*shards, key=lambda item: (float(item["due_at"]["N"]), item["pk"]["S"]))
         return [keys.run_id_of(item["pk"]["S"]) for item in islice(rows, limit)]
 
+    def blocked(self, *, not_under: str, limit: int) -> Sequence[str]:
+        """Ids of runs that other code has blocked, the oldest first."""
+        shards = [
+            self._requests.pages(
+                IndexName="attention",
+                KeyConditionExpression="#attention = :attention",
+                FilterExpression="#code_version <> :code_version",
+                ExpressionAttributeNames={"#attention": "attention", "#code_version": "code_version"},
+                ExpressionAttributeValues={
+                    ":attention": a.text(f"blocked#{shard}"),
+                    ":code_version": a.text(not_under),
+                },
+                Limit=FILTERED_PAGE,
+            )
+            for shard in range(self._shards)
+        ]
+        return [keys.run_id_of(row["pk"]["S"]) for row in islice(merge(*shards, key=_created), limit)]
+
     def _newest(
-        self, index: str, value: str, limit: int, cursor: str | None, wanted: Mapping[str, Any]
+        self, index: str, value: str, limit: int, cursor: str | None, wanted: Filter | None
     ) -> Iterator[Mapping[str, Any]]:
         condition = f"#{index} = :index"
         names = {f"#{index}": index}
@@ -72,22 +100,11 @@ class Listing:
             IndexName=index,
             KeyConditionExpression=condition,
             ScanIndexForward=False,
-            ExpressionAttributeNames=names | wanted.get("names", {}),
-            ExpressionAttributeValues=values | wanted.get("values", {}),
+            ExpressionAttributeNames=names | (wanted.names if wanted else {}),
+            ExpressionAttributeValues=values | (wanted.values if wanted else {}),
             Limit=FILTERED_PAGE if wanted else limit + 1,
-            **wanted.get("filter", {}),
+            **({"FilterExpression": wanted.expression} if wanted else {}),
         )
-
-
-def _filter(outcome: Status | Literal["open"]) -> dict[str, Any]:
-    names = {"#outcome": "outcome"}
-    if outcome == "open":
-        return {"names": names, "filter": {"FilterExpression": "attribute_not_exists(#outcome)"}}
-    return {
-        "names": names,
-        "values": {":outcome": a.text(outcome)},
-        "filter": {"FilterExpression": "#outcome = :outcome"},
-    }
 
 
 def _page(
@@ -108,7 +125,8 @@ def _summary(row: Mapping[str, Any], workflow: str, outcome: Status | None) -> R
     return RunSummary(
         id=keys.run_id_of(row["pk"]["S"]),
         workflow=workflow,
-        created_at=keys.created_at_of(row["created"]["S"]),
+        created_at=a.read_float(row["created_at"]) if "created_at" in row else keys.created_at_of(_created(row)),
         outcome=row["outcome"]["S"] if "outcome" in row else outcome,
         tags=a.read_texts(row["tags"]) if "tags" in row else (),
+        attributes=a.read_search_attributes(row["attributes"]) if "attributes" in row else {},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from botocore.exceptions import ClientError
 
@@ -17,8 +17,18 @@ if TYPE_CHECKING:
 
     from durable.adapters.dynamodb.attributes import Item
 
+TransactedWrite: TypeAlias = Literal["Put", "Update", "Delete", "ConditionCheck"]
+
 BATCH: Final = 25
 """Items of one BatchWriteItem (DynamoDB quotas)."""
+
+READ_TransactedWrite: TypeAlias = Literal["Put", "Update", "Delete", "ConditionCheck"]
+
+BATCH: Final = 100
+"""Items of one BatchGetItem (DynamoDB quotas)."""
+
+TRANSACTION: Final = 100
+"""Items of one TransactWriteItems (DynamoDB quotas)."""
 
 BATCH_TRIES: Final = 5
 
@@ -41,6 +51,26 @@ class Requests:
         """Reads an item, strongly consistent."""
         with translated("DynamoDB"):
             return self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True).get("Item")
+
+    def get_all(self, keys: Sequence[Item], attributes: str) -> Iterator[Mapping[str, Any]]:
+        """Reads attributes of the items that exist, strongly consistent, a hundred a request."""
+        for start in range(0, len(keys), READ_BATCH):
+            pending: Any = {
+                self._table: {
+                    "Keys": keys[start : start + READ_BATCH],
+                    "ConsistentRead": True,
+                    "ProjectionExpression": attributes,
+                }
+            }
+            for _ in range(BATCH_TRIES):
+                with translated("DynamoDB"):
+                    reply = self._client.batch_get_item(RequestItems=pending)
+                yield from reply["Responses"].get(self._table, [])
+                pending = reply.get("UnprocessedKeys")
+                if not pending:
+                    break
+            if pending:
+                raise StoreUnavailable("DynamoDB: some items were not read, for load")
 
     def put(self, item: Item, **guard: Any) -> Failed | None:
         """Writes an item."""
@@ -69,17 +99,26 @@ class Requests:
             return _failed(error)
         return None
 
-    def delete_all(self, keys: Sequence[Item]) -> None:
-        """Deletes items without a condition, twenty-five a request."""
-        for start in range(0, len(keys), BATCH):
-            self._delete_batch(keys[start : start + BATCH])
+    def put_all(self, items: Sequence[Item]) -> None:
+        """Writes items without a condition, twenty-five a request; one by itself, which may be a plain put."""
+        if len(items) == 1:
+            self.put(items[0])
+            return
+        self._write_all([{"PutRequest": {"Item": item}} for item in items])
 
-    def transact(self, puts: Sequence[Mapping[str, Any]]) -> Sequence[Failed | None] | None:
-        """Writes several items or none; None if all were written, else which conditions failed, in order."""
-        writes: list[Any] = [{"Put": {"TableName": self._table, **put}} for put in puts]
+    def delete_all(self, keys: Sequence[Item]) -> None:
+        """Deletes items without a condition, twenty-five a request; one by itself, which may be a plain delete."""
+        if len(keys) == 1:
+            self.delete(keys[0])
+            return
+        self._write_all([{"DeleteRequest": {"Key": key}} for key in keys])
+
+    def transact(self, *writes: tuple[TransactedWrite, Mapping[str, Any]]) -> Sequence[Failed | None] | None:
+        """Performs several writes or none; None if all were performed, else which conditions failed, in order."""
+        items: list[Any] = [{action: {"TableName": self._table, **arguments}} for action, arguments in writes]
         try:
             with translated("DynamoDB"):
-                self._client.transact_write_items(TransactItems=writes)
+                self._client.transact_write_items(TransactItems=items)
         except self._client.exceptions.TransactionCanceledException as error:
             return [_reason(reason, error) for reason in error.response.get("CancellationReasons", [])]
         return None
@@ -98,14 +137,16 @@ class Requests:
                 return
             arguments["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
-    def _delete_batch(self, keys: Sequence[Item]) -> None:
-        pending: Any = {self._table: [{"DeleteRequest": {"Key": key}} for key in keys]}
-        for _ in range(BATCH_TRIES):
-            with translated("DynamoDB"):
-                pending = self._client.batch_write_item(RequestItems=pending).get("UnprocessedItems")
-            if not pending:
-                return
-        raise StoreUnavailable(f"DynamoDB: {len(pending[self._table])} items were not deleted, for load")
+    def _write_all(self, writes: Sequence[Mapping[str, Any]]) -> None:
+        for start in range(0, len(writes), BATCH):
+            pending: Any = {self._table: writes[start : start + BATCH]}
+            for _ in range(BATCH_TRIES):
+                with translated("DynamoDB"):
+                    pending = self._client.batch_write_item(RequestItems=pending).get("UnprocessedItems")
+                if not pending:
+                    break
+            if pending:
+                raise StoreUnavailable(f"DynamoDB: {len(pending[self._table])} items were not written, for load")
 
 
 def _failed(error: ClientError) -> Failed:

@@ -1,39 +1,50 @@
-"""The store on DynamoDB: each method is one request, or one a page or item where it says so."""
+"""The store on DynamoDB: each method is one request, unless what it calls says otherwise."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from durable.adapters.dynamodb import attributes as a
-from durable.adapters.dynamodb import conditions, items, keys
-from durable.adapters.dynamodb.keys import entry_key as _entry_key
+from durable.adapters.dynamodb import items
+from durable.adapters.dynamodb.creation import Creation
+from durable.adapters.dynamodb.history import History
+from durable.adapters.dynamodb.lifecycle import Lifecycle
 from durable.adapters.dynamodb.listing import Listing
-from durable.adapters.dynamodb.requests import Failed, Requests
-from durable.adapters.sizes import check_entry, check_idempotency_key, check_message, check_payload
-from durable.errors import Fenced, StoreUnavailable
-from durable.ports import Acquired, Created, Exists, Held, KeyTaken, Missing, NotRunnable, Page, Settled, WakesMoved
+from durable.adapters.dynamodb.mailbox import Mailbox
+from durable.adapters.dynamodb.published import Publications
+from durable.adapters.dynamodb.requests import Requests
+from durable.adapters.dynamodb.transactions import Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from types_boto3_dynamodb.client import DynamoDBClient
 
-    from durable.adapters.dynamodb.attributes import AttributeValue, Item
+    from durable.model.attributes import Attributes
     from durable.model.entry import Entry
     from durable.model.message import StoredMessage
-    from durable.model.run import Run, Settlement, Status
-    from durable.ports import Payload, RunPage
+    from durable.model.run import CancelMode, Cut, Run, Settlement, Status
+    from durable.model.transaction import TransactItem
+    from durable.ports import (
+        Acquired,
+        Chunk,
+        Condition,
+        Created,
+        Exists,
+        Held,
+        KeyTaken,
+        Missing,
+        NotRunnable,
+        Page,
+        Payload,
+        Refused,
+        RunPage,
+        Settled,
+        WakesMoved,
+    )  # fmt: skip
 
-NEAR_SECONDS: Final = 3600.0
-"""A due time further off than this gives way to the lease's end when a turn begins."""
 
 SHARDS: Final = 4
 """Partitions of each index. May grow at any time, never shrink: rows stay where they were written."""
-
-ACQUIRE_TRIES: Final = 4
-
-_ONE: Final = {":one": a.number(1)}
-_NO_LEASE: Final = dict.fromkeys(("lease_owner", "lease_until"))
 
 
 class DynamoStore:
@@ -42,174 +53,145 @@ class DynamoStore:
     def __init__(
         self, client: DynamoDBClient, table: str, *, shards: int = SHARDS, page_items: int | None = None
     ) -> None:
-        self._requests = Requests(client, table)
-        self._listing = Listing(self._requests, shards)
-        self._shards = shards
-        self._page: dict[str, int] = {} if page_items is None else {"Limit": page_items}
+        requests = Requests(client, table)
+        self._requests = requests
+        self._creation = Creation(requests, shards)
+        self._lifecycle = Lifecycle(requests, shards)
+        self._history = History(requests, page_items)
+        self._mailbox = Mailbox(requests)
+        self._published = Publications(requests)
+        self._transactions = Transactions(client, table)
+        self._listing = Listing(requests, shards)
 
     def create(
         self, run: Run, *, input: str | None = None, idempotency_key: str | None = None
     ) -> Created | Exists | KeyTaken:
-        check_payload("the input", run.input)
-        absent = conditions.guarded(conditions.ABSENT)
-        record = items.run_item(run, self._shards)
-        if input is None and idempotency_key is None:
-            failed = self._requests.put(record, **absent)
-            return Created(run) if failed is None else _taken(run, failed, None)
-        puts: list[dict[str, Any]] = [{"Item": record, **absent}]
-        if idempotency_key is not None:
-            check_idempotency_key(idempotency_key)
-            puts.append({"Item": items.idempotency_item(idempotency_key, run.id), **absent})
-        if input is not None:
-            check_payload("the input", input)
-            puts.append({"Item": items.payload_item(run.id, keys.payload_key("input", 0), input)})
-        reasons = self._requests.transact(puts)
-        if reasons is None:
-            return Created(run)
-        return _taken(run, reasons[0], None if idempotency_key is None else reasons[1])
+        return self._creation.create(run, input, idempotency_key)
 
     def get(self, run_id: str) -> Run | None:
-        item = self._requests.get(_key(run_id))
+        item = self._requests.get(items.key(run_id))
         return None if item is None else items.read_run(item)
 
     def get_payload(self, run_id: str, payload: Payload, *, epoch: int = 0) -> str | None:
-        item = self._requests.get(_key(run_id, keys.payload_key(payload, epoch)))
-        return None if item is None else items.read_payload(item)
+        return self._history.get_payload(run_id, payload, epoch=epoch)
 
     def acquire(
         self, run_id: str, *, owner: str, now: float, lease_until: float, code_version: str, due_is_near: bool
     ) -> Acquired | Held | NotRunnable | Missing:
-        values = {
-            ":now": a.number(now),
-            ":far": a.number(now + NEAR_SECONDS),
-            ":blocked": a.text("blocked"),
-            ":code_version": a.text(code_version),
-            ":lease_until_": a.number(lease_until),
-        }
-        near = due_is_near
-        for _ in range(ACQUIRE_TRIES):
-            answer = self._requests.update(_key(run_id), self._acquisition(run_id, owner, values, near=near))
-            if not isinstance(answer, Failed):
-                return Acquired(items.read_run(answer))
-            if answer.old is None:
-                return Missing()
-            run = items.read_run(answer.old)
-            refusal = _refusal(run, owner, now, code_version)
-            if refusal is not None:
-                return refusal
-            near = run.due_at is None or run.due_at <= now + NEAR_SECONDS
-        raise StoreUnavailable(f'run "{run_id}" changed between {ACQUIRE_TRIES} tries to acquire it')
+        return self._lifecycle.acquire(
+            run_id, owner=owner, now=now, lease_until=lease_until, code_version=code_version, due_is_near=due_is_near
+        )
+
+    def reopen(
+        self, run_id: str, *, owner: str, now: float, lease_until: float, any_ended: bool = False
+    ) -> Acquired | Held | NotRunnable | Missing:
+        return self._lifecycle.reopen(run_id, owner=owner, now=now, lease_until=lease_until, any_ended=any_ended)
 
     def announce(self, run_id: str, *, now: float) -> bool:
-        arguments = conditions.update({}, conditions.HELD, {":now": a.number(now), **_ONE}, "#wakes = #wakes + :one")
-        return not isinstance(self._requests.update(_key(run_id), arguments), Failed)
+        return self._lifecycle.announce(run_id, now=now)
 
     def record_fences(self, run_id: str, *, epoch: int, fences: Mapping[int, int]) -> None:
-        changes = {"fences": a.fences(fences)}
-        arguments = conditions.update(changes, conditions.MINE, {":epoch": a.number(epoch)})
-        if isinstance(self._requests.update(_key(run_id), arguments), Failed):
-            raise Fenced(run_id, epoch)
+        self._history.record_fences(run_id, epoch=epoch, fences=fences)
+
+    def record_floor(self, run_id: str, *, epoch: int, n: int) -> None:
+        self._history.record_floor(run_id, epoch=epoch, n=n)
+
+    def mark_pruned(self, run_id: str, *, epoch: int) -> None:
+        self._history.mark_pruned(run_id, epoch=epoch)
+
+    def record_cut(self, run_id: str, *, epoch: int, cut: Cut, unburied: Sequence[str]) -> None:
+        self._history.record_cut(run_id, epoch=epoch, cut=cut, unburied=unburied)
+
+    def annotate(self, run_id: str, *, epoch: int, tags: tuple[str, ...] | None, attributes: Attributes | None) -> None:
+        self._history.annotate(run_id, epoch=epoch, tags=tags, attributes=attributes)
+
+    def clear_carries(self, run_id: str, *, epoch: int) -> None:
+        self._history.clear_carries(run_id, epoch=epoch)
 
     def load(self, run_id: str, *, cursor: str | None = None, mailbox_only: bool = False) -> Page:
-        low, high = (keys.MESSAGES, keys.LOADED[1]) if mailbox_only else keys.LOADED
-        start = {} if cursor is None else {"ExclusiveStartKey": _key(run_id, cursor)}
-        reply = self._requests.query(
-            KeyConditionExpression="pk = :pk AND sk BETWEEN :low AND :high",
-            ExpressionAttributeValues={
-                ":pk": a.text(keys.partition(run_id)),
-                ":low": a.text(low),
-                ":high": a.text(high),
-            },
-            ConsistentRead=True,
-            **self._page,
-            **start,
-        )
-        return _page(reply)
+        return self._history.load(run_id, cursor, mailbox_only=mailbox_only)
 
     def put_entry(self, run_id: str, entry: Entry) -> None:
-        check_entry(entry)
-        guard = conditions.guarded(conditions.NOT_NEWER, {":epoch": a.number(entry.epoch)})
-        if self._requests.put(items.entry_item(run_id, entry), **guard) is not None:
-            raise Fenced(run_id, entry.epoch)
+        self._history.put_entry(run_id, entry)
+
+    def transact(self, run_id: str, entry: Entry, items: Sequence[TransactItem]) -> Refused | None:
+        return self._transactions.write(run_id, entry, items)
 
     def put_payload(self, run_id: str, payload: Payload, text: str, *, epoch: int) -> None:
-        check_payload(f"the {payload}", text)
-        self._requests.put(items.payload_item(run_id, keys.payload_key(payload, epoch), text))
+        self._history.put_payload(run_id, payload, text, epoch=epoch)
 
     def put_message(self, run_id: str, message: StoredMessage) -> bool:
-        check_message(message)
-        return self._requests.put(items.message_item(run_id, message), **conditions.guarded(conditions.ABSENT)) is None
+        return self._mailbox.put(run_id, message)
 
     def delete_messages(self, run_id: str, message_ids: Sequence[str]) -> None:
-        doomed = [_key(run_id, keys.message_key(message_id)) for message_id in dict.fromkeys(message_ids)]
-        if len(doomed) == 1:
-            self._requests.delete(doomed[0])
-        else:
-            self._requests.delete_all(doomed)
+        self._mailbox.delete(run_id, message_ids)
 
     def delete_entries(self, run_id: str, keys: Sequence[str], *, epoch: int) -> None:
-        """One request an entry: a batch takes no conditions, and a transaction costs twice as much."""
-        guard = conditions.guarded(conditions.NOT_NEWER, {":epoch": a.number(epoch)})
-        for key in keys:
-            self._requests.delete(_key(run_id, _entry_key(key)), **guard)
+        self._history.delete_entries(run_id, keys, epoch=epoch)
+
+    def keep_compensations(self, run_id: str, entries: Sequence[Entry]) -> None:
+        self._history.keep_compensations(run_id, entries)
+
+    def bury(self, run_id: str, message_ids: Sequence[str]) -> None:
+        self._mailbox.bury(run_id, message_ids)
+
+    def buried(self, run_id: str, message_ids: Sequence[str]) -> set[str]:
+        return self._mailbox.buried(run_id, message_ids)
+
+    def put_reply(self, run_id: str, message_id: str, reply: str, *, expires_at: float) -> None:
+        self._mailbox.put_reply(run_id, message_id, reply, expires_at=expires_at)
+
+    def get_reply(self, run_id: str, message_id: str) -> str | None:
+        return self._mailbox.get_reply(run_id, message_id)
+
+    def put_state(self, run_id: str, key: str, text: str, *, epoch: int) -> None:
+        self._published.put_state(run_id, key, text, epoch=epoch)
+
+    def get_state(self, run_id: str, key: str) -> str | None:
+        return self._published.get_state(run_id, key)
+
+    def states(self, run_id: str) -> Mapping[str, str]:
+        return self._published.states(run_id)
+
+    def append_stream(self, run_id: str, key: str, chunk_id: str, text: str) -> None:
+        self._published.append_stream(run_id, key, chunk_id, text)
+
+    def read_stream(self, run_id: str, key: str, *, after: str | None = None, limit: int = 100) -> Sequence[Chunk]:
+        return self._published.read_stream(run_id, key, after, limit)
 
     def settle(self, run_id: str, *, epoch: int, wakes: int | None, settlement: Settlement) -> Settled | WakesMoved:
-        check_payload("the output", settlement.output)
-        condition = conditions.UNSETTLED
-        values = {":epoch": a.number(epoch)}
-        if wakes is not None:
-            condition = f"{condition} AND {conditions.UNSEEN}"
-            values[":wakes"] = a.number(wakes)
-        changes = items.settled_attributes(run_id, settlement, self._shards)
-        changes |= {"clean_epoch": a.number(epoch), **_NO_LEASE}
-        answer = self._requests.update(_key(run_id), conditions.update(changes, condition, values))
-        if not isinstance(answer, Failed):
-            return Settled()
-        run = None if answer.old is None else items.read_run(answer.old)
-        if run is None or run.epoch != epoch:
-            raise Fenced(run_id, epoch)
-        if run.lease_owner is not None:
-            return WakesMoved(run.wakes)
-        if run.clean_epoch != epoch:
-            raise Fenced(run_id, epoch)
-        return Settled()  # the reply to an earlier try was lost
+        return self._lifecycle.settle(run_id, epoch=epoch, wakes=wakes, settlement=settlement)
 
-    def release(self, run_id: str, *, epoch: int, now: float) -> None:
-        changes = {**self._due(run_id, now), "released_epoch": a.number(epoch), **_NO_LEASE}
-        self._requests.update(
-            _key(run_id), conditions.update(changes, conditions.UNSETTLED, {":epoch": a.number(epoch)})
+    def continue_as_new(
+        self, run_id: str, *, epoch: int, wakes: int, settlement: Settlement, successor: Run, input: str | None
+    ) -> Settled | WakesMoved | Exists:
+        return self._lifecycle.continue_as_new(
+            run_id, epoch=epoch, wakes=wakes, settlement=settlement, successor=successor, input=input
         )
 
+    def release(self, run_id: str, *, epoch: int, now: float) -> None:
+        self._lifecycle.release(run_id, epoch=epoch, now=now)
+
+    def request_cancel(self, run_id: str, *, mode: CancelMode, now: float) -> Run | None:
+        return self._lifecycle.request_cancel(run_id, mode=mode, now=now)
+
     def terminate(self, run_id: str, *, now: float, reason: str) -> Run | None:
-        changes: dict[str, AttributeValue | None] = {
-            "status": a.text("cancelled"),
-            "outcome": a.text("cancelled"),
-            "reason": a.packed(reason),
-            "updated_at": a.number(now),
-            "finished_at": a.number(now),
-            **_NO_LEASE,
-            **dict.fromkeys(("due_at", "due_shard", "armed", "waiting_for", "attention")),
-        }
-        return self._change(run_id, conditions.update(changes, conditions.OPEN, _ONE, "#epoch = #epoch + :one"))
+        return self._lifecycle.terminate(run_id, now=now, reason=reason)
 
     def unblock(self, run_id: str, *, now: float) -> Run | None:
-        changes: dict[str, AttributeValue | None] = {
-            "status": a.text("suspended"),
-            "updated_at": a.number(now),
-            **self._due(run_id, now),
-            **dict.fromkeys(("reason", "attention")),
-        }
-        return self._change(run_id, conditions.update(changes, conditions.BLOCKED, {":blocked": a.text("blocked")}))
+        return self._lifecycle.unblock(run_id, now=now)
 
     def list_runs(
         self,
         workflow: str,
         *,
         outcome: Status | Literal["open"] | None = None,
+        tag: str | None = None,
+        where: Sequence[Condition] = (),
         limit: int = 50,
         cursor: str | None = None,
     ) -> RunPage:
-        return self._listing.runs(workflow, outcome=outcome, limit=limit, cursor=cursor)
+        return self._listing.runs(workflow, outcome=outcome, tag=tag, where=where, limit=limit, cursor=cursor)
 
     def due_runs(self, *, before: float, limit: int) -> Sequence[str]:
         return self._listing.due(before=before, limit=limit)
@@ -217,72 +199,8 @@ class DynamoStore:
     def runs_needing_attention(self, status: Status, *, limit: int, cursor: str | None = None) -> RunPage:
         return self._listing.attention(status, limit=limit, cursor=cursor)
 
-    def _acquisition(
-        self, run_id: str, owner: str, values: Mapping[str, AttributeValue], *, near: bool
-    ) -> dict[str, Any]:
-        due = "if_not_exists(#due_at, :lease_until_)" if near else ":lease_until_"
-        guess = conditions.DUE_IS_NEAR if near else conditions.DUE_IS_FAR
-        return conditions.update(
-            {
-                "lease_owner": a.text(owner),
-                "lease_until": values[":lease_until_"],
-                "due_shard": a.text(str(keys.shard_of(run_id, self._shards))),
-            },
-            f"{conditions.RUNNABLE} AND {guess}",
-            {**values, **_ONE},
-            "#epoch = #epoch + :one",
-            f"#due_at = {due}",
-            "#started_at = if_not_exists(#started_at, :now)",
-        ) | {"ReturnValues": "ALL_NEW"}
+    def blocked_runs(self, *, not_under: str, limit: int) -> Sequence[str]:
+        return self._listing.blocked(not_under=not_under, limit=limit)
 
-    def _due(self, run_id: str, now: float) -> dict[str, AttributeValue]:
-        return {"due_at": a.number(now), "due_shard": a.text(str(keys.shard_of(run_id, self._shards)))}
-
-    def _change(self, run_id: str, arguments: Mapping[str, Any]) -> Run | None:
-        answer = self._requests.update(_key(run_id), {**arguments, "ReturnValues": "ALL_NEW"})
-        item = answer.old if isinstance(answer, Failed) else answer
-        return None if item is None else items.read_run(item)
-
-
-def _key(run_id: str, sk: str = keys.META) -> Item:
-    return {"pk": a.text(keys.partition(run_id)), "sk": a.text(sk)}
-
-
-def _taken(run: Run, record: Failed | None, key: Failed | None) -> Created | Exists | KeyTaken:
-    """What a refused creation means: the record's own writer succeeded before; a key outranks another run's id."""
-    existing = None if record is None or record.old is None else items.read_run(record.old)
-    if existing is not None and existing.writer == run.writer:
-        return Created(existing)
-    holder = None if key is None or key.old is None else items.read_idempotency(key.old)
-    if holder is not None and (existing is None or holder != run.id):
-        return KeyTaken(holder)
-    if existing is None:
-        raise StoreUnavailable(f'run "{run.id}": what refused its creation is gone')
-    return Exists(existing)
-
-
-def _refusal(run: Run, owner: str, now: float, code_version: str) -> Acquired | Held | NotRunnable | None:
-    """Why a run could not be acquired; None if only the guess about its due time was wrong."""
-    if run.ended:
-        return NotRunnable(run)
-    if run.held_at(now):
-        return Acquired(run) if run.lease_owner == owner else Held(run)
-    if run.status == "blocked" and run.code_version == code_version:
-        return NotRunnable(run)
-    return None
-
-
-def _page(reply: Mapping[str, Any]) -> Page:
-    entries: list[Entry] = []
-    messages: list[StoredMessage] = []
-    payloads: dict[Payload, str] = {}
-    for item in reply["Items"]:
-        sk: str = item["sk"]["S"]
-        if sk.startswith(keys.ENTRIES):
-            entries.append(items.read_entry(item))
-        elif sk.startswith(keys.MESSAGES):
-            messages.append(items.read_message(item))
-        elif sk.startswith(keys.PAYLOADS):
-            payloads[keys.payload_of(sk)] = items.read_payload(item)
-    last = reply.get("LastEvaluatedKey")
-    return Page(entries=entries, messages=messages, payloads=payloads, cursor=last["sk"]["S"] if last else None)
+    def delete_run(self, run_id: str) -> None:
+        self._creation.delete(run_id)

@@ -2,84 +2,72 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from dataclasses import replace
-from itertools import islice
-from threading import Lock
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from durable.adapters.dynamodb import keys as layout
-from durable.adapters.memory.partition import Partition
-from durable.adapters.sizes import check_entry, check_idempotency_key, check_message, check_payload
-from durable.errors import Fenced
+from durable.adapters.memory.history import History
+from durable.adapters.memory.lifecycle import Lifecycle
+from durable.adapters.memory.listing import Listing
+from durable.adapters.memory.mailbox import Mailbox
+from durable.adapters.memory.partition import Table
+from durable.adapters.memory.published import Publications
+from durable.adapters.memory.tables import MemoryTables
 from durable.model.entry import Entry
 from durable.model.message import StoredMessage
-from durable.model.run import ATTENTION
-from durable.ports import (
-    Acquired,
-    Created,
-    Exists,
-    Held,
-    KeyTaken,
-    Missing,
-    NotRunnable,
-    Page,
-    RunPage,
-    RunSummary,
-    Settled,
-    WakesMoved,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from durable.model.run import Run, Settlement, Status
-    from durable.ports import Payload
-
-NEAR_SECONDS: Final = 3600.0
-"""A due time further off than this gives way to the lease's end when a turn begins."""
+    from durable.model.attributes import Attributes
+    from durable.model.run import CancelMode, Cut, Run, Settlement, Status
+    from durable.model.transaction import TransactItem
+    from durable.ports import (
+        Acquired,
+        Chunk,
+        Condition,
+        Created,
+        Exists,
+        Held,
+        KeyTaken,
+        Missing,
+        NotRunnable,
+        Page,
+        Payload,
+        Refused,
+        RunPage,
+        Settled,
+        WakesMoved,
+    )  # fmt: skip
 
 
 class MemoryStore:
     """Implements `Store`; `page_size` is how many items one page of a history holds."""
 
     def __init__(self, *, page_size: int = 1000) -> None:
-        self._page_size = page_size
-        self._lock = Lock()
-        self._partitions: dict[str, Partition] = {}
-        self._keys: dict[str, str] = {}
+        table = Table()
+        self.tables = MemoryTables()
+        """Tables of the author's own; for tests."""
+        self._table = table
+        self._lock = table.lock
+        self._partition = table.partition
+        self._update = table.update
+        self._lifecycle = Lifecycle(table)
+        self._history = History(table, page_size)
+        self._mailbox = Mailbox(table)
+        self._published = Publications(table)
+        self._listing = Listing(table)
 
     def create(
         self, run: Run, *, input: str | None = None, idempotency_key: str | None = None
     ) -> Created | Exists | KeyTaken:
-        check_payload("the input", input)
-        check_payload("the input", run.input)
-        if idempotency_key is not None:
-            check_idempotency_key(idempotency_key)
-        with self._lock:
-            partition = self._partition(run.id)
-            holder = None if idempotency_key is None else self._keys.get(idempotency_key)
-            if partition.run is not None:
-                if partition.run.writer == run.writer:
-                    return Created(partition.run)
-                return Exists(partition.run) if holder is None or holder == run.id else KeyTaken(holder)
-            if holder is not None:
-                return KeyTaken(holder)
-            partition.run = run
-            if input is not None:
-                partition.put(layout.payload_key("input", 0), input)
-            if idempotency_key is not None:
-                self._keys[idempotency_key] = run.id
-            return Created(run)
+        return self._lifecycle.create(run, input, idempotency_key)
 
     def get(self, run_id: str) -> Run | None:
         with self._lock:
             return self._partition(run_id).run
 
     def get_payload(self, run_id: str, payload: Payload, *, epoch: int = 0) -> str | None:
-        with self._lock:
-            item = self._partition(run_id).items.get(layout.payload_key(payload, epoch))
-            return item if isinstance(item, str) else None
+        return self._history.get_payload(run_id, payload, epoch=epoch)
 
     def acquire(
         self,
@@ -91,245 +79,150 @@ class MemoryStore:
         code_version: str,
         due_is_near: bool,  # noqa: ARG002 - a guess that saves DynamoDB a request
     ) -> Acquired | Held | NotRunnable | Missing:
-        with self._lock:
-            run = self._partition(run_id).run
-            if run is None:
-                return Missing()
-            if run.ended:
-                return NotRunnable(run)
-            if run.held_at(now):
-                return Acquired(run) if run.lease_owner == owner else Held(run)
-            if run.status == "blocked" and run.code_version == code_version:
-                return NotRunnable(run)
-            near = run.due_at is not None and run.due_at <= now + NEAR_SECONDS
-            return Acquired(
-                self._update(
-                    replace(
-                        run,
-                        epoch=run.epoch + 1,
-                        lease_owner=owner,
-                        lease_until=lease_until,
-                        due_at=run.due_at if near else lease_until,
-                        started_at=now if run.started_at is None else run.started_at,
-                    )
-                )
-            )
+        return self._lifecycle.acquire(run_id, owner=owner, now=now, lease_until=lease_until, code_version=code_version)
+
+    def reopen(
+        self, run_id: str, *, owner: str, now: float, lease_until: float, any_ended: bool = False
+    ) -> Acquired | Held | NotRunnable | Missing:
+        return self._lifecycle.reopen(run_id, owner=owner, now=now, lease_until=lease_until, any_ended=any_ended)
 
     def announce(self, run_id: str, *, now: float) -> bool:
-        with self._lock:
-            run = self._partition(run_id).run
-            if run is None or not run.held_at(now):
-                return False
-            self._update(replace(run, wakes=run.wakes + 1))
-            return True
+        return self._lifecycle.announce(run_id, now=now)
 
     def record_fences(self, run_id: str, *, epoch: int, fences: Mapping[int, int]) -> None:
-        with self._lock:
-            self._update(replace(self._owned(run_id, epoch), fences=dict(fences)))
+        self._history.record_fences(run_id, epoch=epoch, fences=fences)
+
+    def record_floor(self, run_id: str, *, epoch: int, n: int) -> None:
+        self._history.record_floor(run_id, epoch=epoch, n=n)
+
+    def mark_pruned(self, run_id: str, *, epoch: int) -> None:
+        self._history.mark_pruned(run_id, epoch=epoch)
+
+    def record_cut(self, run_id: str, *, epoch: int, cut: Cut, unburied: Sequence[str]) -> None:
+        self._history.record_cut(run_id, epoch=epoch, cut=cut, unburied=unburied)
+
+    def annotate(self, run_id: str, *, epoch: int, tags: tuple[str, ...] | None, attributes: Attributes | None) -> None:
+        self._history.annotate(run_id, epoch=epoch, tags=tags, attributes=attributes)
+
+    def clear_carries(self, run_id: str, *, epoch: int) -> None:
+        self._history.clear_carries(run_id, epoch=epoch)
 
     def load(self, run_id: str, *, cursor: str | None = None, mailbox_only: bool = False) -> Page:
-        low, high = (layout.MESSAGES, layout.LOADED[1]) if mailbox_only else layout.LOADED
-        with self._lock:
-            partition = self._partition(run_id)
-            start = bisect_left(partition.keys, low) if cursor is None else bisect_right(partition.keys, cursor)
-            end = bisect_left(partition.keys, high)
-            found = partition.keys[start : min(start + self._page_size, end)]
-            items = {sk: partition.items[sk] for sk in found}
-            return Page(
-                entries=[item for item in items.values() if isinstance(item, Entry)],
-                messages=[item for item in items.values() if isinstance(item, StoredMessage)],
-                payloads={layout.payload_of(sk): item for sk, item in items.items() if isinstance(item, str)},
-                cursor=found[-1] if start + len(found) < end else None,
-            )
+        return self._history.load(run_id, cursor, mailbox_only=mailbox_only)
 
     def put_entry(self, run_id: str, entry: Entry) -> None:
-        check_entry(entry)
-        sk = layout.entry_key(entry.key)
-        with self._lock:
-            partition = self._partition(run_id)
-            old = partition.items.get(sk)
-            if isinstance(old, Entry) and old.epoch > entry.epoch:
-                raise Fenced(run_id, entry.epoch)
-            partition.put(sk, entry)
+        self._history.put_entry(run_id, entry)
+
+    def transact(self, run_id: str, entry: Entry, items: Sequence[TransactItem]) -> Refused | None:
+        return self._history.transact(run_id, entry, items, self.tables)
 
     def put_payload(self, run_id: str, payload: Payload, text: str, *, epoch: int) -> None:
-        check_payload(f"the {payload}", text)
-        with self._lock:
-            self._partition(run_id).put(layout.payload_key(payload, epoch), text)
+        self._history.put_payload(run_id, payload, text, epoch=epoch)
 
     def put_message(self, run_id: str, message: StoredMessage) -> bool:
-        check_message(message)
-        sk = layout.message_key(message.id)
-        with self._lock:
-            partition = self._partition(run_id)
-            if sk in partition.items:
-                return False
-            partition.put(sk, message)
-            return True
+        return self._mailbox.put(run_id, message)
 
     def delete_messages(self, run_id: str, message_ids: Sequence[str]) -> None:
-        with self._lock:
-            partition = self._partition(run_id)
-            for message_id in message_ids:
-                partition.delete(layout.message_key(message_id))
+        self._mailbox.delete(run_id, message_ids)
 
     def delete_entries(self, run_id: str, keys: Sequence[str], *, epoch: int) -> None:
-        with self._lock:
-            partition = self._partition(run_id)
-            for key in keys:
-                sk = layout.entry_key(key)
-                entry = partition.items.get(sk)
-                if isinstance(entry, Entry) and entry.epoch <= epoch:
-                    partition.delete(sk)
+        self._history.delete_entries(run_id, keys, epoch=epoch)
+
+    def keep_compensations(self, run_id: str, entries: Sequence[Entry]) -> None:
+        self._history.keep_compensations(run_id, entries)
+
+    def bury(self, run_id: str, message_ids: Sequence[str]) -> None:
+        self._mailbox.bury(run_id, message_ids)
+
+    def buried(self, run_id: str, message_ids: Sequence[str]) -> set[str]:
+        return self._mailbox.buried(run_id, message_ids)
+
+    def put_reply(self, run_id: str, message_id: str, reply: str, *, expires_at: float) -> None:  # noqa: ARG002
+        self._mailbox.put_reply(run_id, message_id, reply)
+
+    def get_reply(self, run_id: str, message_id: str) -> str | None:
+        return self._mailbox.get_reply(run_id, message_id)
+
+    def put_state(self, run_id: str, key: str, text: str, *, epoch: int) -> None:
+        self._published.put_state(run_id, key, text, epoch=epoch)
+
+    def get_state(self, run_id: str, key: str) -> str | None:
+        return self._published.get_state(run_id, key)
+
+    def states(self, run_id: str) -> Mapping[str, str]:
+        return self._published.states(run_id)
+
+    def append_stream(self, run_id: str, key: str, chunk_id: str, text: str) -> None:
+        self._published.append_stream(run_id, key, chunk_id, text)
+
+    def read_stream(self, run_id: str, key: str, *, after: str | None = None, limit: int = 100) -> Sequence[Chunk]:
+        return self._published.read_stream(run_id, key, after, limit)
 
     def settle(self, run_id: str, *, epoch: int, wakes: int | None, settlement: Settlement) -> Settled | WakesMoved:
-        check_payload("the output", settlement.output)
-        with self._lock:
-            run = self._owned(run_id, epoch)
-            if run.lease_owner is None:
-                if run.clean_epoch == epoch:
-                    return Settled()  # the reply to an earlier try was lost
-                raise Fenced(run_id, epoch)
-            if wakes is not None and run.wakes != wakes:
-                return WakesMoved(run.wakes)
-            self._update(_settled(run, epoch, settlement))
-            return Settled()
+        return self._lifecycle.settle(run_id, epoch=epoch, wakes=wakes, settlement=settlement)
+
+    def continue_as_new(
+        self, run_id: str, *, epoch: int, wakes: int, settlement: Settlement, successor: Run, input: str | None
+    ) -> Settled | WakesMoved | Exists:
+        return self._lifecycle.continue_as_new(
+            run_id, epoch=epoch, wakes=wakes, settlement=settlement, successor=successor, input=input
+        )
 
     def release(self, run_id: str, *, epoch: int, now: float) -> None:
-        with self._lock:
-            run = self._partition(run_id).run
-            if run is not None and run.epoch == epoch and run.lease_owner is not None:
-                self._update(replace(run, lease_owner=None, lease_until=None, due_at=now, released_epoch=epoch))
+        self._lifecycle.release(run_id, epoch=epoch, now=now)
+
+    def request_cancel(self, run_id: str, *, mode: CancelMode, now: float) -> Run | None:
+        return self._lifecycle.request_cancel(run_id, mode=mode, now=now)
 
     def terminate(self, run_id: str, *, now: float, reason: str) -> Run | None:
-        with self._lock:
-            run = self._partition(run_id).run
-            if run is None or run.ended:
-                return run
-            return self._update(
-                replace(
-                    run,
-                    status="cancelled",
-                    epoch=run.epoch + 1,
-                    lease_owner=None,
-                    lease_until=None,
-                    due_at=None,
-                    armed=None,
-                    waiting_for=(),
-                    reason=reason,
-                    updated_at=now,
-                    finished_at=now,
-                )
-            )
+        return self._lifecycle.terminate(run_id, now=now, reason=reason)
 
     def unblock(self, run_id: str, *, now: float) -> Run | None:
-        with self._lock:
-            run = self._partition(run_id).run
-            if run is None or run.status != "blocked":
-                return run
-            return self._update(replace(run, status="suspended", due_at=now, reason=None, updated_at=now))
+        return self._lifecycle.unblock(run_id, now=now)
 
     def list_runs(
         self,
         workflow: str,
         *,
         outcome: Status | Literal["open"] | None = None,
+        tag: str | None = None,
+        where: Sequence[Condition] = (),
         limit: int = 50,
         cursor: str | None = None,
     ) -> RunPage:
-        def wanted(run: Run) -> bool:
-            if run.workflow != workflow:
-                return False
-            return outcome is None or (not run.ended if outcome == "open" else run.status == outcome)
-
-        return self._listing(wanted, limit, cursor)
+        return self._listing.runs(workflow, outcome=outcome, tag=tag, where=where, limit=limit, cursor=cursor)
 
     def due_runs(self, *, before: float, limit: int) -> Sequence[str]:
-        due = [(run.due_at, run.id) for run in self.runs if run.due_at is not None and run.due_at <= before]
-        return [run_id for _, run_id in sorted(due)[:limit]]
+        return self._listing.due(before=before, limit=limit)
 
     def runs_needing_attention(self, status: Status, *, limit: int, cursor: str | None = None) -> RunPage:
-        return self._listing(lambda run: run.status == status and status in ATTENTION, limit, cursor)
+        return self._listing.attention(status, limit=limit, cursor=cursor)
+
+    def blocked_runs(self, *, not_under: str, limit: int) -> Sequence[str]:
+        return self._listing.blocked(not_under=not_under, limit=limit)
+
+    def delete_run(self, run_id: str) -> None:
+        self._lifecycle.delete(run_id)
 
     # For tests and the test environment: what is stored, at one instant.
 
     @property
     def runs(self) -> Sequence[Run]:
         """Every run record."""
-        with self._lock:
-            return [partition.run for partition in self._partitions.values() if partition.run is not None]
+        return self._table.runs()
 
     def history(self, run_id: str) -> Sequence[Entry]:
         """Every entry that is stored, those that do not count included, in order of record."""
         with self._lock:
-            items = self._partition(run_id).items.values()
-            return sorted((item for item in items if isinstance(item, Entry)), key=lambda entry: entry.order)
+            found = [item for _, item in self._partition(run_id).starting(layout.ENTRIES)]
+        return sorted((item for item in found if isinstance(item, Entry)), key=lambda entry: entry.order)
 
     def mailbox(self, run_id: str) -> Sequence[StoredMessage]:
         """Every message that is stored, consumed ones not yet deleted included, in order of arrival."""
         with self._lock:
-            items = self._partition(run_id).items.values()
-            return sorted((item for item in items if isinstance(item, StoredMessage)), key=lambda item: item.order)
+            items = list(self._partition(run_id).items.values())
+        return sorted((item for item in items if isinstance(item, StoredMessage)), key=lambda item: item.order)
 
     def purge(self, run_id: str) -> None:
         """Forgets a run; the idempotency key that started it stays spent."""
-        with self._lock:
-            self._partitions.pop(run_id, None)
-
-    def _partition(self, run_id: str) -> Partition:
-        return self._partitions.setdefault(run_id, Partition())
-
-    def _owned(self, run_id: str, epoch: int) -> Run:
-        run = self._partition(run_id).run
-        if run is None or run.epoch != epoch:
-            raise Fenced(run_id, epoch)
-        return run
-
-    def _update(self, run: Run) -> Run:
-        self._partition(run.id).run = run
-        return run
-
-    def _listing(self, wanted: Callable[[Run], bool], limit: int, cursor: str | None) -> RunPage:
-        rows = sorted(
-            ((layout.created_key(run.created_at, run.id), run) for run in self.runs if wanted(run)), reverse=True
-        )
-        page = list(islice((row for row in rows if cursor is None or row[0] < cursor), limit + 1))
-        return RunPage(
-            runs=[_summary(run) for _, run in page[:limit]],
-            cursor=page[limit - 1][0] if len(page) > limit else None,
-        )
-
-
-def _summary(run: Run) -> RunSummary:
-    return RunSummary(
-        id=run.id,
-        workflow=run.workflow,
-        created_at=run.created_at,
-        outcome=run.status if run.ended else None,
-        tags=run.tags,
-    )
-
-
-def _settled(run: Run, epoch: int, settlement: Settlement) -> Run:
-    return replace(
-        run,
-        status=settlement.status,
-        updated_at=settlement.at,
-        started_at=settlement.started_at,
-        finished_at=settlement.at if settlement.terminal else None,
-        due_at=settlement.due_at,
-        armed=settlement.armed,
-        waiting_for=settlement.waiting_for,
-        waits=settlement.waits,
-        waits_digest=settlement.waits_digest,
-        reason=settlement.reason,
-        code_version=settlement.code_version,
-        python=settlement.python,
-        output=settlement.output,
-        output_stored=settlement.output_stored,
-        error=settlement.error,
-        undelivered=settlement.undelivered,
-        clean_epoch=epoch,
-        lease_owner=None,
-        lease_until=None,
-    )
+        self.delete_run(run_id)

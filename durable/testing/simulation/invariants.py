@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from durable.ports import Ports
 
 
-WRITES = frozenset({"store.put_entry", "store.delete_entries", "store.record_fences", "store.settle"})
+READS = frozenset({"store.get", "store.load", "store.get_payload", "store.due_runs", "store.announce"})
 
 
 class Violation(AssertionError):
@@ -67,7 +67,7 @@ class Watch:
         """Checks whatever a call may have broken."""
         if self._end is not None:
             self._check_end()
-        if name in WRITES:
+        if name.startswith("store.") and name not in READS:
             self._check_bound()
         if name in {"store.settle", "store.release"}:
             self._check_settled()
@@ -111,6 +111,13 @@ def check_messages(watch: Watch, sent: Sequence[str], queued: Sequence[str]) -> 
             raise Violation(f"I3: message {message} has vanished")
     if len(consumed) != len(set(consumed)):
         raise Violation(f"I3: a message was consumed twice: {consumed}")
+
+
+def check_send(watch: Watch, delivered: set[str]) -> None:
+    """I3 for the receiver: what a run sends once arrives under one id, however often it was sent."""
+    sends = [entry for entry in watch.history().values() if entry.kind == "send"]
+    if len(delivered) != len(sends) or not all(one in (send.value or "") for one in delivered for send in sends):
+        raise Violation(f"I3: recorded sends {[send.value for send in sends]}, delivered {delivered}")
 
 
 def check_wake_of_ended_run(app: App[Any], ports: Ports, run_id: str) -> None:

@@ -19,7 +19,7 @@ from durable.testing.interception import intercepted
 from durable.testing.services import SeededIds
 from durable.testing.simulation import workload
 from durable.testing.simulation.activities import Activity, Outcome
-from durable.testing.simulation.invariants import Violation, Watch, check_messages, check_wake_of_ended_run
+from durable.testing.simulation.invariants import Violation, Watch, check_messages, check_send, check_wake_of_ended_run
 from durable.testing.simulation.weather import FailedTurns, SimulatedClock, UnorderedRunQueue, weather_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ MAX_EVENTS: Final = 6_000
 MAX_ACTIVE: Final = 4
 """Invocations at once: what the event source's concurrency is for."""
 MAX_MESSAGES: Final = 12
-EXECUTIONS: Final = 7
+EXECUTIONS: Final = 8
 """Of step bodies in a healthy run of the workload; one of its steps fails once."""
 PATIENCE: Final = 900.0
 """Virtual seconds after the last message in which a run must end, whatever went wrong."""
@@ -334,6 +334,15 @@ class Simulation:
         for location in ("first", "second", "a-left", "z-right", "flaky", "last"):
             if location not in history or not workload.effects.executions[location]:
                 raise Violation(f"I1: step {location} has no result, or a result without an execution")
+        if workload.effects.executions["careful"] > 1:
+            raise Violation("I1: an at-most-once step was executed twice")
+        check_send(self.watch, self._delivered_to_other_run())
         if not self.weather.faults and workload.effects.executions.total() != EXECUTIONS:
             raise Violation(f"I1: a healthy run repeated a step: {workload.effects.executions}")
         check_wake_of_ended_run(workload.app, self.ports, RUN_ID)
+
+    def _delivered_to_other_run(self) -> set[str]:
+        queued = [from_body(message.body) for message in self.runs.pending]
+        return {message.id for message in self.store.mailbox(workload.OTHER_RUN)} | {
+            one.id for one in queued if one.run_id == workload.OTHER_RUN
+        }

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 
 from durable.app import App
 from durable.channels import Signal
 from durable.context import Context
+from durable.errors import StepInterrupted
 from durable.options import Backoff, Step
 from durable.step_context import step_context
 
 GO = Signal("go", int)
+DONE = Signal("done", int)
+OTHER_RUN = "other"
+"""Hears from the run; it need not exist to have a mailbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,8 @@ class Chain:
 RETRIED = Step("flaky", timeout=5, retries=50, backoff=Backoff(2.0, factor=1))
 """Many retries: an attempt whose invocation dies counts."""
 
+CAREFUL = Step("careful", timeout=5, at_most_once=True, retries=0)
+
 
 def quick(name: str) -> Step:
     """A step that fits into the short invocations of the simulation."""
@@ -111,5 +118,8 @@ async def chain(ctx: Context) -> list[int]:
     await ctx.sleep(7)
     so_far.add(await ctx.step(RETRIED, make_at_second_attempt, [*so_far.numbers]))
     await hear(10)
+    with suppress(StepInterrupted):
+        so_far.add(await ctx.step(CAREFUL, make, [*so_far.numbers]))
+    await ctx.mailbox.send(OTHER_RUN, DONE, len(so_far.numbers))
     so_far.add(await ctx.step(quick("last"), make, [*so_far.numbers]))
     return so_far.numbers + heard

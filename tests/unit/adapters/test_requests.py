@@ -54,7 +54,7 @@ def test_what_a_batch_left_is_asked_for_again(service: Service) -> None:
 def test_a_batch_that_never_ends_is_unavailable(service: Service) -> None:
     for _ in range(BATCH_TRIES):
         service.answers_batch(KEYS[1:])
-    with pytest.raises(StoreUnavailable, match="1 items were not deleted"):
+    with pytest.raises(StoreUnavailable, match="1 items were not written"):
         service.requests.delete_all(KEYS)
 
 
@@ -62,20 +62,20 @@ def test_reasons_of_a_transaction_are_read_one_by_one(service: Service) -> None:
     service.cancels(
         {"Code": "None"}, {"Code": "ConditionalCheckFailed", "Item": ITEM}, {"Code": "ConditionalCheckFailed"}
     )
-    assert service.requests.transact([{"Item": ITEM}]) == [None, Failed(ITEM), Failed(None)]
+    assert service.requests.transact(("Put", {"Item": ITEM})) == [None, Failed(ITEM), Failed(None)]
 
 
 @pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
 def test_a_conflict_is_unavailable_even_beside_a_failed_condition(service: Service, code: str) -> None:
     service.cancels({"Code": "ConditionalCheckFailed", "Item": ITEM}, {"Code": code})
     with pytest.raises(StoreUnavailable, match=code):
-        service.requests.transact([{"Item": ITEM}])
+        service.requests.transact(("Put", {"Item": ITEM}))
 
 
 def test_a_fault_of_ours_in_a_transaction_is_raised_as_it_is(service: Service) -> None:
     service.cancels({"Code": "ValidationError"})
     with pytest.raises(ClientError, match="TransactionCanceled"):
-        service.requests.transact([{"Item": ITEM}])
+        service.requests.transact(("Put", {"Item": ITEM}))
 
 
 def test_an_answer_without_a_condition_failure_is_no_answer(service: Service) -> None:

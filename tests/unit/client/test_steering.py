@@ -230,8 +230,6 @@ def test_an_ended_run_is_not_resumed(world, handle) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda c: c.update("r1", "rename", 3),
-        lambda c: c.get_state("r1", "progress"),
         lambda c: c.publish_event(None, None),
         lambda c: c.entity(Order, "k"),
         lambda c: c.start_with_message(fulfil, Order(id="o"), APPROVE, Approve(by="x"), id="r1"),
@@ -242,8 +240,6 @@ def test_an_ended_run_is_not_resumed(world, handle) -> None:
         lambda c: c.fork("r1", "a"),
         lambda c: c.delete("r1"),
         lambda c: c.children("r1"),
-        lambda c: c.handle(fulfil, "r1").update("rename", 3),
-        lambda c: c.handle(fulfil, "r1").get_state("progress"),
     ],
 )
 def test_what_is_missing_says_so(world, call) -> None:

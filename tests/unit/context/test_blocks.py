@@ -8,6 +8,7 @@ import pytest
 
 from durable.context import Branch, Context
 from durable.errors import DuplicateName, InvalidName, NotAvailable, UnawaitedOperation
+from durable.options import Backoff, Step
 from durable.values import Break, Continue, Winner
 from tests.unit.context.running import outcome_of
 
@@ -18,6 +19,10 @@ async def double(ctx: Context, number: int, plus: int = 0) -> int:
 
 async def name_of(ctx: Context, name: str) -> str:
     return name
+
+
+async def no_input(ctx: Context) -> int:
+    return 1
 
 
 async def counting(ctx: Context, state: int) -> Continue[int] | Break[str]:
@@ -42,6 +47,11 @@ def with_results(body):
         lambda ctx: ctx.race("r", Branch("a", double, 1), Branch("b", double, 2), settle="first"),
         lambda ctx: ctx.map("m", [1, 2], double, concurrency=1, key=str),
         lambda ctx: ctx.loop("l", counting, state=0, history=1),
+        lambda ctx: ctx.try_block("b", no_input, catch=("join",)),
+        lambda ctx: ctx.retrying("b", no_input, retries=2),
+        lambda ctx: ctx.wait_until("w", lambda: 1, every="1m", timeout="1h", attempts=3),
+        lambda ctx: ctx.wait_until(Step(retries=1), lambda: 1, every=Backoff(1)),
+        lambda ctx: ctx.try_map("m", [1], double, tolerate=0, enough=1),
     ],
 )
 def test_a_block_is_claimed_when_it_is_called(block) -> None:
@@ -95,6 +105,19 @@ def test_the_values_of_a_join_come_in_the_order_of_its_branches() -> None:
         (lambda ctx: ctx.map("m", [1, 1], double, key=str), DuplicateName, '"1" is used twice'),
         (lambda ctx: ctx.loop("l", counting(ctx, 0), state=0), TypeError, r"ctx.loop\(\) takes a function"),
         (lambda ctx: ctx.loop("l", counting, state=0, history=0), ValueError, "1 or more, not 0"),
+        (lambda ctx: ctx.try_block("b", name_of(ctx, "x")), TypeError, r"ctx.try_block\(\) takes a function"),
+        (lambda ctx: ctx.try_block("b", no_input, catch=("sleep",)), ValueError, "must be a list of step, join"),
+        (lambda ctx: ctx.try_block("b", no_input, catch="step"), ValueError, "must be a list of step, join"),
+        (lambda ctx: ctx.retrying("b", name_of(ctx, "x")), TypeError, r"ctx.retrying\(\) takes a function"),
+        (lambda ctx: ctx.retrying("b", no_input, retries=-1), ValueError, "0 or more, not -1"),
+        (lambda ctx: ctx.wait_until("w", 3, every=1), TypeError, r"ctx.wait_until\(\) takes a function"),
+        (lambda ctx: ctx.wait_until("w", list, every=0), ValueError, "every=...* must be at least"),
+        (lambda ctx: ctx.wait_until("w", list, every="10"), ValueError, "every"),
+        (lambda ctx: ctx.wait_until("w", list, every=1, timeout=-1), ValueError, "timeout"),
+        (lambda ctx: ctx.wait_until("w", list, every=1, attempts=0), ValueError, "1 or more, not 0"),
+        (lambda ctx: ctx.try_map("m", [1], 3), TypeError, r"ctx.try_map\(\) takes a function"),
+        (lambda ctx: ctx.try_map("m", [1], double, tolerate=-1), ValueError, "0 or more, not -1"),
+        (lambda ctx: ctx.try_map("m", [1], double, enough=0), ValueError, "1 or more, not 0"),
     ],
 )
 def test_wrong_arguments_are_refused_where_they_are_written(block, error, says) -> None:
@@ -132,10 +155,6 @@ def with_version(latest):
     "missing",
     [
         lambda ctx: ctx.transact("t", []),
-        lambda ctx: ctx.try_block("b", name_of),
-        lambda ctx: ctx.retrying("b", name_of),
-        lambda ctx: ctx.wait_until("w", lambda: 1, every="1m"),
-        lambda ctx: ctx.try_map("m", [1], double),
         lambda ctx: ctx.updates.next("rename", str),
         lambda ctx: ctx.wait_for_event("paid", str),
         lambda ctx: ctx.callback("c", print, str, timeout="1h"),

@@ -1,0 +1,84 @@
+"""Deletes what a loop's progress has made obsolete, so that a loop's history keeps its size whatever the iterations.
+
+| what goes | when | why it is safe |
+|---|---|---|
+| items of earlier turns | at the start of a turn that loaded the progress | whoever loads the run from now on loads that progress too |
+| items of this turn | after progress, under a floor | the floor says that this epoch's items up to there count, gaps or not |
+
+Before an item goes, what must outlive it is kept elsewhere: the ids of messages that it consumed become tombstones,
+and the compensation of its step becomes an item of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from durable.model.sealing import seal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from durable.engine.writer import EntryWriter
+    from durable.model.entry import Entry
+    from durable.model.run import Run
+    from durable.ports import Ports
+
+WORTHWHILE: Final = 50
+"""Obsolete items from which on a turn prunes while it goes on; fewer are left to the next turn."""
+
+
+class Pruner:
+    """Prunes the history of one run within one turn."""
+
+    def __init__(self, ports: Ports, run: Run, writer: EntryWriter) -> None:
+        self._ports = ports
+        self._run = run
+        self._writer = writer
+        self._loaded: list[Entry] = []
+
+    def begin(self, loaded: Sequence[Entry]) -> Sequence[Entry]:
+        """Deletes what the loaded history has made obsolete; the entries that are left."""
+        _, _, left = seal(list(loaded))
+        self._loaded = left
+        if len(left) < len(loaded):
+            self._delete(_missing(loaded, left))
+        return left
+
+    def after(self, entry: Entry) -> None:
+        """Called with every entry that is written: a loop's progress or end may make others obsolete."""
+        if entry.kind != "loop":
+            return
+        written = self._writer.written
+        _, _, left = seal([*self._loaded, *written])
+        obsolete = _missing([*self._loaded, *written], left)
+        if len(obsolete) < WORTHWHILE:
+            return
+        self._ports.store.record_floor(self._run.id, epoch=self._run.epoch, n=entry.n)
+        self._delete(obsolete)
+        gone = {id(item) for item in obsolete}
+        self._loaded = [item for item in self._loaded if id(item) not in gone]
+        self._writer.written = [item for item in written if id(item) not in gone]
+
+    @property
+    def left(self) -> list[Entry]:
+        """The history as it stands: what was loaded and what this turn has written, less what is gone."""
+        return [*self._loaded, *self._writer.written]
+
+    def _delete(self, obsolete: Sequence[Entry]) -> None:
+        store, run = self._ports.store, self._run
+        if consumed := [message.id for entry in obsolete for message in entry.messages]:
+            store.bury(run.lineage or run.id, consumed)
+            store.delete_messages(run.id, consumed)
+        if undoable := [entry for entry in obsolete if entry.compensation is not None]:
+            store.keep_compensations(run.id, undoable)
+        store.delete_entries(run.id, [entry.key for entry in obsolete], epoch=run.epoch)
+
+
+def may_have_pruned(entries: Iterable[Entry]) -> bool:
+    """Whether messages that no entry names may have been consumed by one that is gone: there are loops."""
+    return any(entry.kind == "loop" for entry in entries)
+
+
+def _missing(entries: Sequence[Entry], left: Sequence[Entry]) -> list[Entry]:
+    kept = {id(entry) for entry in left}
+    return [entry for entry in entries if id(entry) not in kept]

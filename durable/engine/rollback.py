@@ -1,0 +1,165 @@
+"""Undoes what a run has done: the latest step first, each undo tried as a durable step is, under status `rolling_back`.
+
+It needs the history and none of the workflow's code, so it covers steps of loops, branches and try blocks alike, and
+runs that are blocked. Outcomes are entries: after a crash the next turn goes on with the step that has none.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from durable.engine.attempts import Attempts
+from durable.engine.lease import Loaded
+from durable.engine.session import Ended, OutOfTime, Pause, Quiescent, dead_turns
+from durable.model.history import counting_entries
+from durable.ops.undo import call_of
+from durable.options import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from durable.engine.lease import Lease
+    from durable.engine.options import EngineOptions
+    from durable.engine.steps import StepRunner
+    from durable.engine.writer import EntryWriter
+    from durable.model.entry import Compensation, Entry, Kind
+    from durable.model.run import Run
+    from durable.ports import Ports
+
+POLICY: Final = Step(retries=5, retry_on_timeout=True)
+"""How an undo is tried."""
+
+OUTCOME: Final = "!"
+
+
+def done_steps(run: Run, entries: Iterable[Entry], kept: Iterable[Entry]) -> list[Entry]:
+    """The steps that a rollback is about, the latest first: those with an undo, since the last checkpoint."""
+    results = {entry.order: entry for entry in (*counting_entries(run, kept), *entries) if not entry.mark}
+    checkpoint = max((entry.order for entry in results.values() if entry.kind == "checkpoint"), default=(0, 0))
+    steps = [entry for entry in results.values() if entry.compensation is not None and entry.order > checkpoint]
+    return sorted(steps, key=lambda entry: entry.order, reverse=True)
+
+
+def outcome_of(step: Entry, entries: Iterable[Entry]) -> Entry | None:
+    """How the undo of a step has ended. One that is older than the step belongs to an execution before it."""
+    found = (e for e in entries if e.mark == OUTCOME and e.location == step.location and e.order > step.order)
+    return next(found, None)
+
+
+def kept_entries(ports: Ports, run_id: str, entries: Iterable[Entry]) -> Sequence[Entry]:
+    """What was kept of iterations that are gone; nothing is asked for a run without loops."""
+    if not any(entry.kind == "loop" for entry in entries):
+        return ()
+    page = ports.store.load(run_id)
+    kept = list(page.kept)
+    while page.cursor is not None:
+        page = ports.store.load(run_id, cursor=page.cursor)
+        kept += page.kept
+    return kept
+
+
+class Undo:
+    """The undo of one step, as far as attempts at it are concerned."""
+
+    kind: ClassVar[Kind] = "step"
+    mark = OUTCOME
+    dead = False
+    compensation: Compensation | None = None
+    """An undo is not undone."""
+
+    def __init__(self, run_id: str, step: Entry, compensation: Compensation, entries: Iterable[Entry]) -> None:
+        self.run_id = run_id
+        self.location = step.location
+        self.branches = step.branches
+        self.fn: str | None = compensation.fn.rpartition(":")[2]
+        self.policy = POLICY
+        self.context = contextvars.Context()
+        self._step = step
+        self._compensation = compensation
+        own = (e for e in entries if e.location == step.location and e.order > step.order)
+        failed = (entry for entry in own if entry.mark.startswith(f"{OUTCOME}@"))
+        self.attempts = tuple(sorted(failed, key=lambda entry: entry.attempts))
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages; no stand-in of the step itself is meant by it."""
+        return f"undo of {self.location.rpartition('/')[2]}"
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at undoing this execution of the step."""
+        epoch, n = self._step.order
+        return sha256(f"{self.run_id}:{self.location}!{epoch}.{n}".encode()).hexdigest()[:32]
+
+    @property
+    def call(self) -> Callable[[], Any]:
+        """The undo function with the step's result and arguments bound."""
+        return call_of(self._step, self._compensation)
+
+    @property
+    def arguments(self) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """What `verify` would be asked with; an undo has none."""
+        return (), {}
+
+    def encode(self, value: Any) -> None:
+        """What an undo returns is of no interest."""
+
+
+class Rollback:
+    """The rollback of one run, within one turn."""
+
+    def __init__(
+        self, *, ports: Ports, lease: Lease, loaded: Loaded, writer: EntryWriter, runner: StepRunner,
+        options: EngineOptions, longest: float,
+    ) -> None:  # fmt: skip
+        self._ports = ports
+        self._run = lease.run
+        self._ends = lease.ends
+        self._options = options
+        self._loaded = loaded
+        self._writer = writer
+        self._steps = done_steps(lease.run, loaded.entries, kept_entries(ports, lease.run.id, loaded.entries))
+        self._attempts = Attempts(
+            run_id=lease.run.id, writer=writer, runner=runner, clock=ports.clock, options=options, ends=lease.ends,
+            longest=longest,
+        )  # fmt: skip
+        self._charges = lease.run.died
+
+    def go(self) -> Pause:
+        """Undoes one step after the other; raises a Misuse where the deployed code cannot."""
+        for step in self._steps:
+            if outcome_of(step, self._loaded.entries) is None and (pause := self._undo(step)) is not None:
+                return pause
+        return Ended()
+
+    @property
+    def failed(self) -> list[str]:
+        """Locations of the steps that could not be undone."""
+        entries = [*self._loaded.entries, *self._writer.written]
+        outcomes = [outcome_of(step, entries) for step in self._steps]
+        return [outcome.location for outcome in outcomes if outcome is not None and outcome.error is not None]
+
+    def _undo(self, step: Entry) -> Pause | None:
+        """None once there is an outcome, be it a failure: the other steps are undone all the same."""
+        assert step.compensation is not None
+        self._attempts.admit(Undo(self._run.id, step, step.compensation, self._loaded.entries))
+        if self._charges:
+            self._charges = False  # only the first undo of this turn may have been under way when the last one died
+            run = self._run
+            self._attempts.charge(dead_turns(self._loaded, run.epoch, run.clean_epoch, run.released_epoch))
+        clock = self._ports.clock
+        while self._attempts:
+            out_of_time = self._attempts.start_due()
+            if self._attempts.running:
+                self._attempts.wait(self._ends - clock.monotonic() + self._options.reserve)
+                continue
+            if out_of_time or clock.monotonic() >= self._ends:
+                return OutOfTime(())
+            due_at = self._attempts.next_start(clock.now())
+            left = 0.0 if due_at is None else due_at - clock.now()
+            if left > self._options.short_wait or clock.monotonic() + left > self._ends:
+                return Quiescent((), due_at)
+            clock.sleep(max(0.0, left))
+        return None

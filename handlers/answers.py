@@ -1,0 +1,58 @@
+"""Reading what a request carries and writing what it is answered: JSON both ways."""
+
+from __future__ import annotations
+
+import base64
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from aws_lambda_powertools.event_handler.api_gateway import Response
+
+from durable.errors import InvalidInput
+from handlers.requests import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver
+
+R = TypeVar("R", bound=Request)
+
+_JSON: Final = "application/json"
+
+
+def body_of(api: APIGatewayHttpResolver, model: type[R], *, optional: bool = False) -> R:
+    """The body of the request that is being handled; an absent one is an empty one where it is optional."""
+    event = api.current_event
+    text = event.body or ""
+    raw = base64.b64decode(text) if event.is_base64_encoded else text.encode()
+    return model.model_validate_json(b"{}" if optional and not raw.strip() else raw)
+
+
+def query_of(api: APIGatewayHttpResolver, *known: str) -> Mapping[str, str]:
+    """The parameters of the query string; refuses those that the route does not know."""
+    query: Mapping[str, str] = api.current_event.query_string_parameters or {}
+    check_known(query, known)
+    return query
+
+
+def check_known(query: Mapping[str, str], known: tuple[str, ...]) -> None:
+    """Refuses a misspelt parameter: without it the answer would be about something else."""
+    if unknown := sorted(set(query) - set(known)):
+        raise InvalidInput("the query", f"there is no {', '.join(unknown)}; it takes {', '.join(known)}")
+
+
+def whole_number(query: Mapping[str, str], name: str, *, default: int, smallest: int, largest: int) -> int:
+    """A parameter that is a number within limits."""
+    text = query.get(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and smallest <= int(text) <= largest):
+        raise InvalidInput(name, f"{text[:20]!r} is not a number from {smallest} to {largest}")
+    return int(text)
+
+
+def answer(value: Any, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response[str]:
+    """A JSON answer."""
+    return Response(int(status), _JSON, json.dumps(value, ensure_ascii=False), headers=dict(headers or {}))
