@@ -350,10 +350,10 @@ class RunAlreadyExists(DurableError):
 class RunEnded(DurableError):
     """The run has ended, so it takes no messages and cannot be steered."""
 
-    def __init__(self, run_id: str, status: str) -> None:
+    def __init__(self, run_id: str, status: str, instead: str = "") -> None:
         self.run_id = run_id
         self.status = status
-        super().__init__(f'run "{run_id}" has ended ({status})')
+        super().__init__(f'run "{run_id}" has ended ({status})' + (f". {instead}" if instead else ""))
 
 
 class UpdateRejected(DurableError):

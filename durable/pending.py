@@ -17,8 +17,8 @@ PENDING: Final = frozenset({
     "@app.workflow(max_entries=...)",
     # clients
     "client.start_with_message", "client.start(delay=...)", 'client.start(on_conflict="replace-terminal")',
-    "client.publish_event", "client.entity", 'client.cancel("graceful")',
-    'client.cancel("compensate")', "client.pause", "client.unpause", "client.retry", "client.rerun_from",
+    "client.publish_event", "client.entity",
+    "client.pause", "client.unpause", "client.rerun_from",
     "client.fork", "client.delete", "client.children",
 })  # fmt: skip
 """Names as an author writes them."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from typing_extensions import TypeVar
 
 from durable.channels import Signal
-from durable.client import listing, reading, starting
+from durable.client import listing, reading, retrying, starting
 from durable.client.deciding import Deciding
 from durable.client.handle import RunHandle
 from durable.client.listing import StatusFilter
@@ -240,16 +240,41 @@ class Client(Updating, Deciding, Published, Undone):
     # Ending and mending
 
     def cancel(self, run_id: str, mode: CancelMode = "graceful", *, reason: str = "") -> None:
-        """Ends the run: `graceful` lets it clean up, `compensate` rolls it back first, `terminate` ends it at once."""
-        match mode:
-            case "terminate":
-                self.terminate(run_id, reason=reason)
-            case "graceful":
-                not_available('client.cancel("graceful")')
-            case "compensate":
-                not_available('client.cancel("compensate")')
-            case _:
-                raise ValueError(f'cancel mode {mode!r} is not one of "graceful", "compensate", "terminate"')
+        """Ends the run: `graceful` lets it clean up, `compensate` undoes its steps first, `terminate` ends it at once.
+
+        `graceful` and `compensate` return once the request is accepted; the run ends in a turn of its own. A blocked run
+        cannot clean up: it takes a graceful request when it goes on. `reason` is kept of a termination.
+
+        Raises:
+            RunNotFound: There is no such run.
+            RunEnded: It has ended already; to terminate such a run changes nothing.
+        """
+        if mode not in {"graceful", "compensate", "terminate"}:
+            raise ValueError(f'cancel mode {mode!r} is not one of "graceful", "compensate", "terminate"')
+        if mode == "terminate":
+            self.terminate(run_id, reason=reason)
+            return
+        self._open_run(run_id)
+        run = self.ports.store.request_cancel(run_id, mode=mode, now=self.ports.clock.now())
+        if run is None:
+            raise RunNotFound(run_id)
+        if run.ended:
+            raise RunEnded(run_id, run.status)
+        if run.status == "blocked" and mode == "compensate":  # undoing needs no replay
+            self.ports.store.unblock(run_id, now=self.ports.clock.now())
+        self.ports.runs.send(Wake(run_id=run_id, id=self.ports.new_id(), reason=f"cancel ({mode})"))
+
+    def retry(self, run_id: str) -> None:
+        """Lets a run that failed or died go on from the operation that failed; one that is open is left as it is.
+
+        What was recorded since that operation is done again, and so is everything that a rollback has undone, under
+        another idempotency key. Messages consumed there return to the mailbox.
+
+        Raises:
+            RunNotFound: There is no such run.
+            RunEnded: The run has completed, was cancelled or timed out.
+        """
+        retrying.retry(self.ports, run_id)
 
     def terminate(self, run_id: str, *, reason: str = "") -> None:
         """Ends the run at once, without running any of its code; a run that has ended is left as it is."""

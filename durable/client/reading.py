@@ -66,7 +66,7 @@ def raise_unless_open(run: Run) -> None:
         case "dead":
             raise RunDead(run.id, f"is dead: {run.error or run.reason}", run.error)
         case "blocked":
-            raise RunBlocked(run.id, f"is blocked: {run.error or run.reason}", run.error)
+            raise RunBlocked(run.id, f"is blocked: {(run.reason if run.ending else run.error) or run.reason}", run.error)
         case "completed":
             _no_output_wanted(run)
         case _:

@@ -84,10 +84,6 @@ class Undone:
         """Lets a paused run go on."""
         not_available("client.unpause")
 
-    def retry(self, run_id: str) -> None:
-        """Lets a failed or dead run go on from the operation that failed."""
-        not_available("client.retry")
-
     def rerun_from(self, run_id: str, location: str) -> None:
         """Forgets an operation and all recorded after it, and lets the run go on from there."""
         not_available("client.rerun_from")

@@ -10,7 +10,6 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, assert_never
 
 from durable.model.attributes import check_attributes
-from durable.model.chunk import chunk_id
 from durable.model.review import STATE_PREFIX, open_list
 from durable.model.tags import check_tags
 from durable.ops.state import AttributeValues, Chunk, Tags, Value
@@ -18,8 +17,8 @@ from durable.ops.state import AttributeValues, Chunk, Tags, Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from durable.engine.streaming import Streams
     from durable.model.attributes import AttributeValue
-    from durable.model.chunk import ChunkBody
     from durable.model.run import Run
     from durable.ops.review import ReviewOperation
     from durable.ops.state import Announcement
@@ -57,13 +56,15 @@ class Situation:
 class Announcer:
     """Stores the announcements of one turn, each value once."""
 
-    def __init__(self, ports: Ports, run: Run, outgoing: list[Announcement], *, code_version: str) -> None:
+    def __init__(
+        self, ports: Ports, run: Run, outgoing: list[Announcement], streams: Streams, *, code_version: str
+    ) -> None:
         self._ports = ports
         self._run_id = run.id
         self._epoch = run.epoch
         self._outgoing = outgoing
+        self._streams = streams
         self._situation = Situation(run.clean_epoch, run.code_version != code_version)
-        self._appended = 0
         self._values: dict[str, str] = {}
         self._tags = run.tags
         self._attributes: dict[str, AttributeValue] = dict(run.attributes)
@@ -91,7 +92,7 @@ class Announcer:
                 case AttributeValues(new):
                     attributes |= new
                 case Chunk(stream, body):
-                    self._append(stream, body)
+                    self._streams.append(stream, body)
                 case _:
                     assert_never(what)
         self._put(values)
@@ -107,11 +108,6 @@ class Announcer:
         self._put({STATE_PREFIX: open_list(review.location for review in open_reviews)})
         attributes = {name: value for name, value in self._attributes.items() if name != REVIEWS}
         self._annotate(self._tags, attributes | {REVIEWS: shown} if shown else attributes)
-
-    def _append(self, stream: str, body: ChunkBody) -> None:
-        self._appended += 1
-        identity = chunk_id(self._ports.clock.now(), self._appended, str(self._epoch))
-        self._ports.store.append_stream(self._run_id, stream, identity, body.to_text())
 
     def _put(self, values: dict[str, str]) -> None:
         for key, text in values.items():

@@ -201,7 +201,7 @@ class Attempts:
         context = StepContext(
             run_id=self._run_id, location=operation.location, attempt=step.attempt,
             idempotency_key=operation.idempotency_key, ends=now + step.timeout,
-            append=partial(self._writer.append, source=operation.location, attempt=step.attempt),
+            append=partial(self._writer.streams.append_of_step, source=operation.location, attempt=step.attempt),
         )  # fmt: skip
         call = partial(_verify, operation) if verifies else operation.call
         step.job = Job(operation, step.attempt, now, call, operation.context.copy(), context, verifies)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from durable.errors import Fenced, StoreUnavailable
-from durable.model.history import counting_entries, unpacked
+from durable.model.history import counting_entries, gap_free_prefix, unpacked
 from durable.ports import Acquired, Held, Missing, NotRunnable
 
 if TYPE_CHECKING:
@@ -30,18 +31,20 @@ class Lease:
     ends: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Loaded:
     """What a turn knows when it begins: entries that count, in order of record, and messages."""
 
     entries: Sequence[Entry]
     messages: Sequence[StoredMessage]
     payloads: Mapping[Payload, str] = field(default_factory=dict["Payload", str])
+    buried: frozenset[str] = frozenset()
+    """Ids of messages that were consumed by entries which are gone."""
 
-    @property
-    def consumed(self) -> set[str]:
+    @cached_property
+    def consumed(self) -> frozenset[str]:
         """Ids of messages that an entry has consumed."""
-        return {message.id for entry in self.entries for message in entry.messages}
+        return self.buried.union(message.id for entry in self.entries for message in entry.messages)
 
     @property
     def unread(self) -> int:
@@ -83,16 +86,28 @@ def load(ports: Ports, run: Run, cache: HistoryCache) -> tuple[Run, Loaded]:
         raise Fenced(run.id, run.epoch)
     if run.taken_over:
         run = _fence(ports, run, entries)
-    return run, Loaded(
+    loaded = Loaded(
         entries=sorted(counting_entries(run, entries), key=lambda entry: entry.order),
         messages=[message for page in pages for message in page.messages],
         payloads=cached.payloads if cached is not None else {k: v for page in pages for k, v in page.payloads.items()},
     )
+    return run, replace(loaded, buried=_buried(ports, run, loaded.messages, loaded.consumed))
 
 
-def load_messages(ports: Ports, run_id: str) -> Iterable[StoredMessage]:
-    """The mailbox as it is now."""
-    return [message for page in _pages(ports, run_id, mailbox_only=True) for message in page.messages]
+def load_messages(ports: Ports, run: Run) -> Iterable[StoredMessage]:
+    """The mailbox as it is now, without what entries have consumed that are gone."""
+    messages = [message for page in _pages(ports, run.id, mailbox_only=True) for message in page.messages]
+    buried = _buried(ports, run, messages, frozenset())
+    return [message for message in messages if message.id not in buried]
+
+
+def _buried(
+    ports: Ports, run: Run, messages: Iterable[StoredMessage], consumed: frozenset[str]
+) -> frozenset[str]:
+    unknown = [message.id for message in messages if message.id not in consumed]
+    if not run.pruned or not unknown:
+        return frozenset()
+    return frozenset(ports.store.buried(run.lineage or run.id, unknown))
 
 
 def _pages(ports: Ports, run_id: str, *, mailbox_only: bool) -> Sequence[Page]:
@@ -112,14 +127,8 @@ def _fence(ports: Ports, run: Run, entries: Sequence[Entry]) -> Run:
     fences = dict(run.fences)
     for epoch in range(run.clean_epoch + 1, run.epoch):
         if epoch not in fences:
-            fences[epoch] = _gap_free_prefix({entry.n for entry in entries if entry.epoch == epoch})
+            written = {entry.n for entry in entries if entry.epoch == epoch}
+            fences[epoch] = gap_free_prefix(written, floor=run.floors.get(epoch, 0))
     if fences != run.fences:
         ports.store.record_fences(run.id, epoch=run.epoch, fences=fences)
     return replace(run, fences=fences)
-
-
-def _gap_free_prefix(numbers: set[int]) -> int:
-    k = 0
-    while k + 1 in numbers:
-        k += 1
-    return k

@@ -26,8 +26,8 @@ class Ready:
 class Mailbox:
     """Keeps unconsumed messages by channel, in order of arrival."""
 
-    def __init__(self, messages: Iterable[StoredMessage], consumed: set[str]) -> None:
-        self._consumed = consumed
+    def __init__(self, messages: Iterable[StoredMessage], consumed: Iterable[str]) -> None:
+        self._consumed = set(consumed)
         self._known: set[str] = set()
         self._channels: defaultdict[str, list[StoredMessage]] = defaultdict(list)
         self.add(messages)

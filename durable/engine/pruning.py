@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from durable.model.sealing import seal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from durable.engine.writer import EntryWriter
     from durable.model.entry import Entry
@@ -35,6 +35,8 @@ class Pruner:
         self._run = run
         self._writer = writer
         self._loaded: list[Entry] = []
+        self.pruned = run.pruned
+        """Whether messages may have been consumed by entries that are gone."""
 
     def begin(self, loaded: Sequence[Entry]) -> Sequence[Entry]:
         """Deletes what the loaded history has made obsolete; the entries that are left."""
@@ -67,16 +69,14 @@ class Pruner:
     def _delete(self, obsolete: Sequence[Entry]) -> None:
         store, run = self._ports.store, self._run
         if consumed := [message.id for entry in obsolete for message in entry.messages]:
+            if not self.pruned:
+                store.mark_pruned(run.id, epoch=run.epoch)
+                self.pruned = True
             store.bury(run.lineage or run.id, consumed)
             store.delete_messages(run.id, consumed)
         if undoable := [entry for entry in obsolete if entry.compensation is not None]:
             store.keep_compensations(run.id, undoable)
         store.delete_entries(run.id, [entry.key for entry in obsolete], epoch=run.epoch)
-
-
-def may_have_pruned(entries: Iterable[Entry]) -> bool:
-    """Whether messages that no entry names may have been consumed by one that is gone: there are loops."""
-    return any(entry.kind == "loop" for entry in entries)
 
 
 def _missing(entries: Sequence[Entry], left: Sequence[Entry]) -> list[Entry]:

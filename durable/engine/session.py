@@ -86,7 +86,9 @@ class Session:
         self._waits: dict[str, WaitOperation] = {}
         self._reviews: list[ReviewOperation] = []
         self._known: deque[KnownOperation | SendOperation | TransactOperation] = deque()
-        self._announcer = Announcer(ports, lease.run, execution.journal.outgoing, code_version=code_version)
+        self._announcer = Announcer(
+            ports, lease.run, execution.journal.outgoing, writer.streams, code_version=code_version
+        )
         writer.before = self._announcer.store
         self._wakes = lease.run.wakes
         self._next_look = ports.clock.monotonic() + options.watch
@@ -118,7 +120,7 @@ class Session:
         """Something asked for a turn meanwhile. The count comes first: what arrives after it moves it again."""
         self._wakes = run.wakes
         self._run = replace(self._run, cancel_requested=run.cancel_requested)
-        self._mailbox.add(load_messages(self._ports, self._run.id))
+        self._mailbox.add(load_messages(self._ports, self._run))
 
     def begin(self) -> None:
         """Replays the history and takes in the first operations without a record."""

@@ -15,6 +15,7 @@ from durable.engine import settling
 from durable.engine.cache import HistoryCache
 from durable.engine.lease import Lease, Loaded, acquire, load, load_messages
 from durable.engine.opening import open_execution
+from durable.engine.pruning import Pruner
 from durable.engine.rollback import Rollback, done_steps, kept_entries, outcome_of
 from durable.engine.session import Ended, OutOfTime, Pause, Quiescent, Session, Stopped, dead_turns
 from durable.engine.stopping import never_began, verdict, with_deadline
@@ -82,6 +83,10 @@ class Turns:
         if obsolete := [message.id for message in loaded.messages if message.id in consumed]:
             self.ports.store.delete_messages(run.id, obsolete)
         writer = EntryWriter(self.ports, run, loaded.entries[-1].at if loaded.entries else 0.0)
+        pruner = Pruner(self.ports, run, writer)
+        writer.after = pruner.after
+        loaded = replace(loaded, entries=pruner.begin(loaded.entries), buried=consumed)
+        lease = Lease(replace(run, pruned=pruner.pruned), lease.ends)
         if dead_turns(loaded, run.epoch, run.clean_epoch, run.released_epoch) > self.options.dead_turns:
             self._settle(lease, loaded, writer, settling.dead(run, self.ports.clock.now()))
             return

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from durable.engine.streaming import Streams
 from durable.errors import Fenced
-from durable.model.chunk import ChunkBody, chunk_id, execution_of
 from durable.model.entry import Entry
 
 if TYPE_CHECKING:
@@ -42,8 +42,11 @@ class EntryWriter:
         self._time = time
         self._held: list[Entry] = []
         self.written: list[Entry] = []
+        self.streams = Streams(ports, run)
         self.before: Callable[[], None] = _nothing
         """Stores what the workflow has announced: called before every item, and by `flush`."""
+        self.after: Callable[[Entry], None] = _ignored
+        """Deletes what an item that has just been written makes obsolete."""
 
     def write(self, operation: Recorded, *, mark: str | None = None, **facts: Any) -> Entry:
         """Records a fact about an operation; raises `Fenced` if a newer epoch has written there."""
@@ -98,13 +101,6 @@ class EntryWriter:
             self.written.append(entry)
         return entry, refused
 
-    def append(self, stream: str, number: int, text: str, *, source: str, attempt: int) -> None:
-        """Adds a chunk to a stream of the run at once: for bodies of steps, which call it in their own threads."""
-        execution = execution_of(self._run.epoch, attempt)
-        body = ChunkBody(text=text, source=source, execution=execution, number=number)
-        identity = chunk_id(self._ports.clock.now(), number, f"{execution}.{source}"[:200])
-        self._ports.store.append_stream(self._run.id, stream, identity, body.to_text())
-
     def _entry(self, operation: Recorded, mark: str, n: int, facts: dict[str, Any]) -> Entry:
         self._time = max(self._time, round(self._ports.clock.now(), 6))
         return Entry(
@@ -124,8 +120,13 @@ class EntryWriter:
         self._ports.store.put_entry(self._run.id, entry)
         self._n = entry.n
         self.written += [*entry.carried, entry]
+        self.after(entry)
         return entry
 
 
 def _nothing() -> None:
     pass
+
+
+def _ignored(entry: Entry) -> None:
+    del entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from durable.model.limits import WAITS_NAMED
 from durable.model.location import digest, lies_within
@@ -19,11 +19,20 @@ WAITS = frozenset({"sleep", "wait", "update", "call", "child", "callback", "webh
 Order = tuple[int, int]
 
 
-class NamedWait(Protocol):
+class LocatedWait(Protocol):
+    """A wait, or the entry that holds its result."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def location(self) -> str: ...
+    @property
+    def branches(self) -> str | None: ...
+
+
+class NamedWait(LocatedWait, Protocol):
     """An operation that the run waits for."""
 
-    kind: ClassVar[Any]
-    location: str
     deadline: float | None
     journal: Any
 
@@ -35,10 +44,10 @@ def name_waits(waiting: Iterable[NamedWait], at_most: int = WAITS_NAMED) -> tupl
     """What a settle writes of the operations that the run waits for: `waits`, up to so many, and `waits_digest`."""
     operations = sorted(waiting, key=lambda operation: operation.seq)
     named, further = operations[:at_most], operations[at_most:]
-    waits = tuple(Wait(digest=digest(op.location, op.kind), deadline=op.deadline) for op in named)
+    waits = tuple(Wait(digest=_digest_of(op), deadline=op.deadline) for op in named)
     if not further:
         return waits, None
-    digests = [digest(op.location, op.kind) for op in further]
+    digests = [_digest_of(op) for op in further]
     return waits, str(FurtherWaits(len(further), _combined(digests), further[0].journal.latest))
 
 
@@ -74,11 +83,11 @@ class SettledWaits:
         self.further = None if waits_digest is None else FurtherWaits.parse(waits_digest)
         self._excused = False
 
-    def deadline(self, location: str, kind: str, asked: float | None) -> float | None:
+    def deadline(self, operation: LocatedWait, asked: float | None) -> float | None:
         """The deadline of a wait that is awaited now: the recorded one, if the run was suspended on it."""
         if not self._ahead:
             return asked
-        wait = digest(location, kind)
+        wait = _digest_of(operation)
         if wait not in self._ahead:
             return asked
         self._ahead.discard(wait)
@@ -95,15 +104,20 @@ class SettledWaits:
         """
         if self._ahead and not self._excused:
             self._excused = True
-            self._ahead -= {digest(entry.location, entry.kind) for entry in recorded if entry.kind in WAITS}
+            self._ahead -= {_digest_of(entry) for entry in recorded if entry.kind in WAITS}
             self._ahead = {wait for wait in self._ahead if not is_over(wait)}
         return bool(self._ahead)
 
     def unnamed(self, operations: Iterable[NamedWait]) -> list[str]:
         """Digests of those operations that are not named one by one, in the order of their calls."""
         ordered = sorted(operations, key=lambda operation: operation.seq)
-        digests = (digest(operation.location, operation.kind) for operation in ordered)
+        digests = map(_digest_of, ordered)
         return [wait for wait in digests if wait not in self._deadlines]
+
+
+def _digest_of(wait: LocatedWait) -> str:
+    """Stands for a wait, and for the branches beside it: those of a join or race cannot change while the run waits."""
+    return digest(wait.location, wait.kind if wait.branches is None else f"{wait.kind} {wait.branches}")
 
 
 def _combined(digests: Sequence[str]) -> str:

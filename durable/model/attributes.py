@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from durable.errors import InvalidName, LimitExceeded
 from durable.model.ids import check_name
@@ -14,6 +15,10 @@ from durable.model.limits import TAG_BYTES, TAGS
 AttributeValue: TypeAlias = str | int | float | bool
 Attributes: TypeAlias = Mapping[str, AttributeValue]
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
+
+_COMPARISONS: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 LARGEST_NUMBER: Final = 10.0**37
 """DynamoDB's numbers have 38 digits; larger ones would lose their last."""
@@ -57,21 +62,7 @@ def check_attributes(attributes: Attributes) -> dict[str, AttributeValue]:
 
 
 def _compare(left: AttributeValue, op: Operator, right: AttributeValue) -> bool:
-    if _kind(left) != _kind(right):
-        return op == "!="
-    match op:
-        case "==":
-            return left == right
-        case "!=":
-            return left != right
-        case "<":
-            return left < right  # type: ignore[operator]
-        case "<=":
-            return left <= right  # type: ignore[operator]
-        case ">":
-            return left > right  # type: ignore[operator]
-        case ">=":
-            return left >= right  # type: ignore[operator]
+    return _COMPARISONS[op](left, right) if _kind(left) == _kind(right) else op == "!="
 
 
 def _kind(value: AttributeValue) -> str:

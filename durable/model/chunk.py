@@ -38,9 +38,9 @@ def chunk_from(text: str) -> ChunkBody:
     return _ADAPTER.validate_json(text)
 
 
-def chunk_id(at: float, number: int, token: str) -> str:
-    """Sorts chunks by the time of appending (seconds since 1970), then by number; `token` keeps two writers apart."""
-    return f"{round(at * _MICROS):0{_DIGITS}d}.{number:09d}.{token}"
+def chunk_id(at: float, epoch: int, number: int) -> str:
+    """Sorts chunks by the time of appending (seconds since 1970), those of one moment by their turn and number."""
+    return f"{round(at * _MICROS):0{_DIGITS}d}.{epoch:015d}.{number:09d}"
 
 
 def before(chunk: str, seconds: float) -> str:

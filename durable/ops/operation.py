@@ -216,7 +216,7 @@ class WaitOperation(Operation):
     """What it takes messages from; none for a timer, `*` for every signal."""
 
     def before_waiting(self) -> None:
-        self.deadline = self.journal.waits.deadline(self.location, self.kind, self.asked_deadline())
+        self.deadline = self.journal.waits.deadline(self, self.asked_deadline())
 
     def asked_deadline(self) -> float | None:
         """The deadline that the code asks for now."""

@@ -30,7 +30,24 @@ def check(params: dict[str, Any], **_: Any) -> None:
         check_expressions(request)
         if "Item" in request and item_bytes(request["Item"]) > ITEM_LIMIT:
             raise RefusedByAws("an item of more than 400 KB")
-    batches = params.get("RequestItems", {})
+    check_batch(params.get("RequestItems", {}))
+    touched = [str(key_of(write)) for write in writes if "pk" in key_of(write)]
+    if len(touched) > 100 or len(touched) != len(set(touched)):
+        raise RefusedByAws("a transaction of more than 100 items, or one that names an item twice")
+
+
+def key_of(write: dict[str, Any]) -> Any:
+    """The key of an item of our table; other tables have other keys."""
+    item = write.get("Key", write.get("Item", {}))
+    return {name: value for name, value in item.items() if name in {"pk", "sk"}}
+
+
+def check_batch(batches: dict[str, Any]) -> None:
+    if any(isinstance(batch, dict) for batch in batches.values()):
+        read = [str(key) for batch in batches.values() for key in batch["Keys"]]
+        if len(read) > 100 or len(read) != len(set(read)):
+            raise RefusedByAws("a batch that reads more than 100 items, or one item twice")
+        return
     if sum(map(len, batches.values())) > 25:
         raise RefusedByAws("a batch of more than 25 items")
     keys = [str(write) for batch in batches.values() for write in batch]

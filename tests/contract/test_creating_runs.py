@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from durable.errors import LimitExceeded
-from durable.model.run import Run, Wait
+from durable.model.run import Carried, Cut, Run, Wait
 from durable.ports import Created, Exists, KeyTaken, Store
 from tests.contract.builders import NOW, a_run, created, entries
 
@@ -22,6 +22,9 @@ def test_every_field_of_a_run_is_kept(store: Store) -> None:
         input='{"a": "ü"}', input_digest="abc", tags=("shop", "größe:xl"), parent="p", lineage="l", expires_at=NOW + 9,
         waits=(Wait(digest="d1", deadline=NOW + 0.125), Wait(digest="d2", deadline=None)), fences={7: 0, 8: 3},
         waiting_for=("signal:approve",), reason="because", pruned=True,
+        floors={9: 4}, cuts=(Cut(7, 1, 8), Cut(9, 5, 9)), carries=Carried("old", ("m-1",)), deadline=NOW + 0.5,
+        attributes={"n": 1, "x": 0.5, "s": "ü", "yes": True, "no": False}, successor="run-1~2", ending="failed",
+        cancel_requested="compensate", failed_at=("a", "b[2]/c"),
     )  # fmt: skip
     store.create(run)
     assert store.get("run-1") == run

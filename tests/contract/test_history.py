@@ -53,7 +53,7 @@ def test_the_value_none_is_not_the_text_null(store: Store) -> None:
     assert entries(store) == [none, null]
 
 
-@pytest.mark.parametrize("mark", ["", "?1", "@2", "~30"])
+@pytest.mark.parametrize("mark", ["", "?1", "@2", "~30", "!", "!@2", "^"])
 @pytest.mark.parametrize("location", HOSTILE)
 def test_locations_and_marks_come_back_as_they_were(store: Store, location: str, mark: str) -> None:
     entry = an_entry(location, mark=mark)

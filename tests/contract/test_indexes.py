@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from durable.errors import InvalidName
 from durable.model.run import Run
-from durable.ports import RunSummary, Store
+from durable.ports import Condition, RunSummary, Store
 from tests.contract.builders import NOW, acquire, created, owned, settle
 
 
@@ -136,3 +137,91 @@ def test_a_run_that_goes_on_needs_nobody_any_more(store: Store) -> None:
     settle(store, owned(store, "redeployed", owner="owner-2", code_version="v2"))
     store.terminate("ended", now=NOW, reason="")
     assert store.runs_needing_attention("blocked", limit=9).runs == []
+
+
+PAYMENTS = {
+    "run-0": {"cents": 5, "who": "anna", "paid": True},
+    "run-1": {"cents": 40.5, "who": "bert", "paid": False},
+    "run-2": {"cents": 300, "who": "Anna"},
+    "run-3": {"cents": "300"},
+    "run-4": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ([("cents", "==", 300)], [2]),
+        ([("cents", "==", 300.0)], [2]),
+        ([("cents", "!=", 300)], [0, 1, 3]),
+        ([("cents", "<", 300)], [0, 1]),
+        ([("cents", "<=", 40.5)], [0, 1]),
+        ([("cents", ">", 5)], [1, 2]),
+        ([("cents", ">=", 5), ("cents", "<", 300)], [0, 1]),
+        ([("who", ">", "anna")], [1]),
+        ([("who", "!=", "anna")], [1, 2]),
+        ([("paid", "==", True)], [0]),
+        ([("paid", "!=", True)], [1]),
+        ([("cents", "==", "300")], [3]),
+        ([("paid", "==", 1)], []),
+        ([("missing", "!=", 1)], []),
+        ([("cents", ">", 0), ("who", "==", "bert")], [1]),
+    ],
+)
+def test_runs_are_filtered_by_attributes(store: Store, where: list[tuple[str, str, object]], found: list[int]) -> None:
+    for run_id, attributes in PAYMENTS.items():
+        created(store, run_id, attributes=attributes)
+    conditions = [Condition(*condition) for condition in where]  # type: ignore[arg-type]
+    assert sorted(listed(store, where=conditions)) == [f"run-{n}" for n in found]
+    assert sorted(listed(store, where=conditions, limit=1)) == [f"run-{n}" for n in found]
+
+
+def test_attributes_may_have_odd_names(store: Store) -> None:
+    attributes = {"a.b": 1, "size": 2, "größe [cm]": 3, "#x": 4, ":y": 5}
+    run = created(store, attributes=attributes)
+    assert store.list_runs("fulfil").runs[0].attributes == attributes
+    assert store.get("run-1") == run
+    assert listed(store, where=[Condition(name, "==", value) for name, value in attributes.items()]) == ["run-1"]
+
+
+def test_every_filter_must_be_met(store: Store) -> None:
+    created(store, "a", tags=("shop", "eu"), attributes={"n": 1})
+    created(store, "b", tags=("shop",), attributes={"n": 1})
+    created(store, "c", tags=("shop", "eu"), attributes={"n": 2})
+    settle(store, owned(store, "c"), "completed")
+    one = Condition("n", "==", 1)
+    assert listed(store, tag="shop", limit=2) == ["c", "b", "a"]
+    assert (listed(store, tag="eu"), listed(store, tag="sho")) == (["c", "a"], [])
+    assert listed(store, tag="eu", where=[one]) == ["a"]
+    assert listed(store, tag="eu", outcome="completed") == ["c"]
+    assert listed(store, tag="eu", outcome="open", where=[one]) == ["a"]
+    assert listed(store, tag="eu", outcome="completed", where=[one]) == []
+
+
+def test_true_and_false_have_no_order() -> None:
+    with pytest.raises(InvalidName):
+        Condition("paid", "<", value=True)
+
+
+def test_a_summary_tells_when_the_run_was_created_to_the_last_bit(store: Store) -> None:
+    run = created(store, created_at=1_796_000_000.123_456_7)
+    assert store.list_runs("fulfil").runs[0].created_at == run.created_at
+
+
+def test_runs_blocked_by_other_code_come_oldest_first(store: Store) -> None:
+    for n in range(7):
+        created(store, f"run-{n}", created_at=NOW + n)
+        settle(store, owned(store, f"run-{n}"), "blocked", code_version=f"v{n % 2}" if n < 6 else None)
+    created(store, "failed")
+    settle(store, owned(store, "failed"), "failed", code_version="v1")
+
+    def blocked(not_under: str, limit: int = 9) -> list[str]:
+        return list(store.blocked_runs(not_under=not_under, limit=limit))
+
+    assert blocked("v0") == ["run-1", "run-3", "run-5", "run-6"]
+    assert blocked("v1", limit=2) == ["run-0", "run-2"]
+    assert len(blocked("v2")) == 7
+    mine = owned(store, "run-0", owner="owner-2", code_version="v1")
+    settle(store, mine, "blocked", code_version="v1")
+    store.unblock("run-2", now=NOW)
+    assert blocked("v1") == ["run-4", "run-6"]

@@ -111,7 +111,7 @@ class FencesForAllStore(MemoryStore):
 def fence_recomputed(ports: Ports, run: Run, entries: Sequence[Entry]) -> Run:
     """Forgets that a fence once recorded is final."""
     fences = {
-        epoch: lease._gap_free_prefix({entry.n for entry in entries if entry.epoch == epoch})
+        epoch: lease.gap_free_prefix({entry.n for entry in entries if entry.epoch == epoch})
         for epoch in range(run.clean_epoch + 1, run.epoch)
     }
     ports.store.record_fences(run.id, epoch=run.epoch, fences=fences)
@@ -158,7 +158,7 @@ MUTATIONS = [
     Mutation(
         "highest_number",
         "a fence is a gap-free prefix, not the highest number seen",
-        patches=[(lease, "_gap_free_prefix", lambda numbers: max(numbers, default=0))],
+        patches=[(lease, "gap_free_prefix", lambda numbers, floor=0: max(numbers, default=floor))],
     ),
     Mutation("fence_recomputed", "a fence is final", patches=[(lease, "_fence", fence_recomputed)]),
     Mutation("fences_for_all", "only the owner records fences", store=FencesForAllStore),

@@ -39,7 +39,7 @@ class Creation:
         if input is not None:
             check_payload("the input", input)
             puts.append({"Item": items.payload_item(run.id, keys.payload_key("input", 0), input)})
-        reasons = self._requests.transact(*(("Put", put) for put in puts))
+        reasons = self._requests.transact(*({"Put": put} for put in puts))
         if reasons is None:
             return Created(run)
         return _taken(run, reasons[0], None if idempotency_key is None else reasons[1])

@@ -123,8 +123,8 @@ class History:
         for start in range(0, len(graves), GRAVES):
             last = start + GRAVES >= len(graves)
             reasons = self._requests.transact(
-                ("Update", {"Key": record, **cutting}) if last else ("ConditionCheck", {"Key": record, **mine}),
-                *(("Delete", {"Key": grave}) for grave in graves[start : start + GRAVES]),
+                {"Update": {"Key": record, **cutting}} if last else {"ConditionCheck": {"Key": record, **mine}},
+                *({"Delete": {"Key": grave}} for grave in graves[start : start + GRAVES]),
             )
             if reasons is not None and reasons[0] is not None:
                 _check_owner(run_id, epoch, reasons[0])

@@ -109,9 +109,9 @@ class Lifecycle:
         record = {"Item": items.run_item(successor, self._shards), **conditions.guarded(conditions.ABSENT)}
         payload = {} if input is None else items.payload_item(successor.id, keys.payload_key("input", 0), input)
         reasons = self._requests.transact(
-            ("Update", {"Key": items.key(run_id), **settling}),
-            ("Put", record),
-            *([("Put", {"Item": payload})] if payload else []),
+            {"Update": {"Key": items.key(run_id), **settling}},
+            {"Put": record},
+            *([{"Put": {"Item": payload}}] if payload else []),
         )
         if reasons is None:
             return Settled()

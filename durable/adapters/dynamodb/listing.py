@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from durable.adapters.dynamodb import attributes as a
 from durable.adapters.dynamodb import keys
-from durable.adapters.dynamodb.filters import filtered
+from durable.adapters.dynamodb.filters import Filter, filtered
 from durable.model.run import TERMINAL
 from durable.ports import RunPage, RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from durable.adapters.dynamodb.filters import Filter
     from durable.adapters.dynamodb.requests import Requests
     from durable.model.run import Status
     from durable.ports import Condition
 
 FILTERED_PAGE: Final = 1000
 """Rows that one request of a filtered listing looks at: about 128 KB."""
+
+EVERY: Final = Filter()
 
 END_OF_TIME: Final = 1e12
 """Later than any due time; DynamoDB's numbers have no infinity."""
@@ -51,7 +52,7 @@ class Listing:
 
     def attention(self, status: Status, *, limit: int, cursor: str | None) -> RunPage:
         """Runs that need somebody, newest first."""
-        pages = [self._newest("attention", f"{status}#{shard}", limit, cursor, None) for shard in range(self._shards)]
+        pages = [self._newest("attention", f"{status}#{shard}", limit, cursor) for shard in range(self._shards)]
         return _page(pages, "", limit, status if status in TERMINAL else None)
 
     def due(self, *, before: float, limit: int) -> Sequence[str]:
@@ -87,7 +88,7 @@ class Listing:
         return [keys.run_id_of(row["pk"]["S"]) for row in islice(merge(*shards, key=_created), limit)]
 
     def _newest(
-        self, index: str, value: str, limit: int, cursor: str | None, wanted: Filter | None
+        self, index: str, value: str, limit: int, cursor: str | None, wanted: Filter = EVERY
     ) -> Iterator[Mapping[str, Any]]:
         condition = f"#{index} = :index"
         names = {f"#{index}": index}
@@ -96,15 +97,16 @@ class Listing:
             condition += " AND #created < :cursor"
             names["#created"] = "created"
             values[":cursor"] = a.text(cursor)
-        return self._requests.pages(
+        rows = self._requests.pages(
             IndexName=index,
             KeyConditionExpression=condition,
             ScanIndexForward=False,
-            ExpressionAttributeNames=names | (wanted.names if wanted else {}),
-            ExpressionAttributeValues=values | (wanted.values if wanted else {}),
+            ExpressionAttributeNames={**names, **wanted.names},
+            ExpressionAttributeValues={**values, **wanted.values},
             Limit=FILTERED_PAGE if wanted else limit + 1,
-            **({"FilterExpression": wanted.expression} if wanted else {}),
+            **wanted.arguments(),
         )
+        return filter(wanted.keeps, rows)
 
 
 def _page(

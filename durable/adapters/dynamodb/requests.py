@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
@@ -17,14 +17,10 @@ if TYPE_CHECKING:
 
     from durable.adapters.dynamodb.attributes import Item
 
-TransactedWrite: TypeAlias = Literal["Put", "Update", "Delete", "ConditionCheck"]
-
 BATCH: Final = 25
 """Items of one BatchWriteItem (DynamoDB quotas)."""
 
-READ_TransactedWrite: TypeAlias = Literal["Put", "Update", "Delete", "ConditionCheck"]
-
-BATCH: Final = 100
+READ_BATCH: Final = 100
 """Items of one BatchGetItem (DynamoDB quotas)."""
 
 TRANSACTION: Final = 100
@@ -113,9 +109,14 @@ class Requests:
             return
         self._write_all([{"DeleteRequest": {"Key": key}} for key in keys])
 
-    def transact(self, *writes: tuple[TransactedWrite, Mapping[str, Any]]) -> Sequence[Failed | None] | None:
-        """Performs several writes or none; None if all were performed, else which conditions failed, in order."""
-        items: list[Any] = [{action: {"TableName": self._table, **arguments}} for action, arguments in writes]
+    def transact(self, *writes: Mapping[str, Mapping[str, Any]]) -> Sequence[Failed | None] | None:
+        """Performs several writes, each `{"Put": arguments}` or the like, or none of them.
+
+        None if all were performed, else which conditions failed, in order.
+        """
+        items: list[Any] = [
+            {action: {"TableName": self._table, **arguments} for action, arguments in write.items()} for write in writes
+        ]
         try:
             with translated("DynamoDB"):
                 self._client.transact_write_items(TransactItems=items)

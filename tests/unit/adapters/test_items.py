@@ -9,9 +9,9 @@ import pytest
 from durable.adapters.dynamodb import items, keys
 from durable.adapters.dynamodb.capacity import item_bytes
 from durable.errors import ErrorInfo
-from durable.model.entry import Entry
+from durable.model.entry import Compensation, Entry
 from durable.model.message import StoredMessage
-from durable.model.run import Run, Settlement, Wait
+from durable.model.run import Carried, Cut, Run, Settlement, Wait
 
 NOW = 1_796_000_000.123456
 ULID = "01M8M6K3Q2ZPFNM5J1NXPYM52S"
@@ -32,9 +32,16 @@ def filled(cls: type, /, **known: Any) -> dict[str, Any]:
 
 MESSAGE = StoredMessage(**filled(StoredMessage, kind="update"))
 ERROR = ErrorInfo(type="Declined", message="no", module="shop", data={"a": [1, None]})
-RUN = Run(**filled(Run, status="blocked", waits=(Wait(digest="d", deadline=NOW),), fences={5: 0}, error=ERROR))
+RUN = Run(
+    **filled(
+        Run, status="blocked", waits=(Wait(digest="d", deadline=NOW),), fences={5: 0}, floors={6: 2}, error=ERROR,
+        cuts=(Cut(5, 1, 6), Cut(7, 2, 9)), carries=Carried("old", ("m-1", "m-2")), ending="failed",
+        cancel_requested="compensate", attributes={"n": 1, "x": 0.5, "s": "ü", "yes": True, "no": False},
+    )
+)  # fmt: skip
 KNOWN: dict[str, Any] = {
     "location": "a/b#2", "mark": "@1", "kind": "wait", "failure": "timeout", "error": ERROR, "messages": (MESSAGE,),
+    "compensation": Compensation("shop:refund", '{"args": ["ü"]}'),
 }  # fmt: skip
 CARRIED = Entry(**filled(Entry, **KNOWN, carried=()))
 ENTRY = Entry(**filled(Entry, **KNOWN, carried=(CARRIED, replace(CARRIED, mark="", value="x" * 5000))))

@@ -13,7 +13,8 @@ from moto.core.botocore_stubber import BotocoreStubber
 from durable.adapters.dynamodb.store import DynamoStore
 from durable.errors import StoreUnavailable
 from durable.local.provision import provision
-from durable.ports import Acquired, Created, Settled
+from durable.model.run import Cut as HistoryCut
+from durable.ports import Acquired, Chunk, Created, Settled
 from tests.contract.builders import (
     NOW,
     a_message,
@@ -25,6 +26,7 @@ from tests.contract.builders import (
     messages,
     owned,
     settle,
+    settlement,
 )
 from tests.contract.worlds import TEMPLATE
 
@@ -33,16 +35,19 @@ REGION = "eu-central-1"
 
 
 class Line:
-    """The line to the emulator, which can be cut after the next request."""
+    """The line to the emulator, which can be cut after so many more requests."""
 
     def __init__(self, stubber: BotocoreStubber) -> None:
         self._stubber = stubber
-        self.cut = False
+        self.requests_left: int | None = None
 
     def __call__(self, event_name: str, request: Any, **_: Any) -> Any:
         reply = self._stubber(event_name, request)
-        if self.cut:
-            self.cut = False
+        if self.requests_left is None:
+            return reply
+        self.requests_left -= 1
+        if self.requests_left < 0:
+            self.requests_left = None
             raise ReadTimeoutError(endpoint_url=request.url)
         return reply
 
@@ -54,10 +59,15 @@ class Cut:
 
     def twice(self, perform: Callable[[], Any]) -> Any:
         """Performs with the reply lost, then once more."""
-        self._line.cut = True
+        self.after(0)
         with pytest.raises(StoreUnavailable):
             perform()
+        self._line.requests_left = None
         return perform()
+
+    def after(self, requests: int) -> None:
+        """Loses the reply of the request that comes after so many others."""
+        self._line.requests_left = requests
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +122,67 @@ def test_a_settle(cut: Cut) -> None:
     created(cut.store)
     mine = owned(cut.store)
     assert cut.twice(lambda: settle(cut.store, mine, "completed")) == Settled()
+
+
+def test_a_run_continued_as_another(cut: Cut) -> None:
+    created(cut.store)
+    mine = owned(cut.store)
+    successor = a_run("run-1~2", input_stored=True)
+
+    def go_on() -> Any:
+        return cut.store.continue_as_new(
+            "run-1", epoch=mine.epoch, wakes=0, settlement=settlement("completed"), successor=successor, input='"in"'
+        )
+
+    assert cut.twice(go_on) == Settled()
+    assert cut.store.get("run-1~2") == successor
+
+
+def test_a_reopening(cut: Cut) -> None:
+    run = created(cut.store)
+    settle(cut.store, owned(cut.store), "failed")
+    answer = cut.twice(lambda: cut.store.reopen("run-1", owner="mender", now=NOW + 9, lease_until=NOW + 99))
+    assert isinstance(answer, Acquired)
+    assert answer.run.epoch == run.epoch + 2
+
+
+@pytest.mark.parametrize("unburied", [[], ["m-1"]])
+def test_a_cut(cut: Cut, unburied: list[str]) -> None:
+    created(cut.store)
+    mine = owned(cut.store)
+    taken_back = HistoryCut(mine.epoch, 1, mine.epoch)
+    cut.store.bury("run-1", ["m-1"])
+    cut.twice(lambda: cut.store.record_cut("run-1", epoch=mine.epoch, cut=taken_back, unburied=unburied))
+    run = cut.store.get("run-1")
+    assert run is not None
+    assert run.cuts == (taken_back,)
+    assert cut.store.buried("run-1", ["m-1"]) == ({"m-1"} - set(unburied))
+
+
+def test_a_request_to_cancel(cut: Cut) -> None:
+    created(cut.store)
+    run = cut.twice(lambda: cut.store.request_cancel("run-1", mode="graceful", now=NOW))
+    assert (run.cancel_requested, run.due_at) == ("graceful", NOW)
+
+
+def test_a_chunk(cut: Cut) -> None:
+    cut.twice(lambda: cut.store.append_stream("run-1", "tokens", "01", "text"))
+    assert cut.store.read_stream("run-1", "tokens") == [Chunk("01", "text")]
+
+
+@pytest.mark.parametrize("request_number", range(5))
+def test_a_deletion_cut_short_anywhere_is_completed_by_the_next(cut: Cut, request_number: int) -> None:
+    created(cut.store)
+    cut.store.put_entry("run-1", an_entry())
+    cut.store.put_reply("run-1", "m-1", "done", expires_at=NOW)
+    cut.store.bury("run-1", ["m-1"])
+    cut.after(request_number)
+    with pytest.raises(StoreUnavailable):
+        cut.store.delete_run("run-1")
+    cut.store.delete_run("run-1")
+    assert cut.store.get("run-1") is None
+    assert (entries(cut.store), cut.store.get_reply("run-1", "m-1")) == ([], None)
+    assert cut.store.buried("run-1", ["m-1"]) == set()
 
 
 def test_a_termination(cut: Cut) -> None:

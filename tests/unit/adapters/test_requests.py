@@ -58,24 +58,41 @@ def test_a_batch_that_never_ends_is_unavailable(service: Service) -> None:
         service.requests.delete_all(KEYS)
 
 
+def test_what_a_reading_batch_left_is_asked_for_again(service: Service) -> None:
+    for found, left in ((KEYS[:1], KEYS[1:]), (KEYS[1:], [])):
+        unprocessed = {"table": {"Keys": left}} if left else {}
+        service.stub.add_response("batch_get_item", {"Responses": {"table": found}, "UnprocessedKeys": unprocessed})
+    assert list(service.requests.get_all(KEYS, "pk, sk")) == KEYS
+    service.stub.assert_no_pending_responses()
+
+
+def test_a_reading_batch_that_never_ends_is_unavailable(service: Service) -> None:
+    for _ in range(BATCH_TRIES):
+        service.stub.add_response(
+            "batch_get_item", {"Responses": {"table": []}, "UnprocessedKeys": {"table": {"Keys": KEYS[1:]}}}
+        )
+    with pytest.raises(StoreUnavailable, match="not read"):
+        list(service.requests.get_all(KEYS, "sk"))
+
+
 def test_reasons_of_a_transaction_are_read_one_by_one(service: Service) -> None:
     service.cancels(
         {"Code": "None"}, {"Code": "ConditionalCheckFailed", "Item": ITEM}, {"Code": "ConditionalCheckFailed"}
     )
-    assert service.requests.transact(("Put", {"Item": ITEM})) == [None, Failed(ITEM), Failed(None)]
+    assert service.requests.transact({"Put": {"Item": ITEM}}) == [None, Failed(ITEM), Failed(None)]
 
 
 @pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
 def test_a_conflict_is_unavailable_even_beside_a_failed_condition(service: Service, code: str) -> None:
     service.cancels({"Code": "ConditionalCheckFailed", "Item": ITEM}, {"Code": code})
     with pytest.raises(StoreUnavailable, match=code):
-        service.requests.transact(("Put", {"Item": ITEM}))
+        service.requests.transact({"Put": {"Item": ITEM}})
 
 
 def test_a_fault_of_ours_in_a_transaction_is_raised_as_it_is(service: Service) -> None:
     service.cancels({"Code": "ValidationError"})
     with pytest.raises(ClientError, match="TransactionCanceled"):
-        service.requests.transact(("Put", {"Item": ITEM}))
+        service.requests.transact({"Put": {"Item": ITEM}})
 
 
 def test_an_answer_without_a_condition_failure_is_no_answer(service: Service) -> None:

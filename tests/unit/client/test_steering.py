@@ -205,12 +205,17 @@ def test_a_terminated_run_has_ended(world, handle) -> None:
 
 
 @pytest.mark.parametrize("mode", ["graceful", "compensate"])
-def test_gentler_cancels_are_refused_rather_than_hard(world, handle, mode) -> None:
-    with pytest.raises(NotAvailable, match=mode):
-        handle.cancel(mode)
+def test_gentler_cancels_are_requested_and_the_run_is_woken(world, handle, mode) -> None:
+    handle.cancel(mode)
+    run = world.client.get("r1")
+    assert (run.status, run.cancel_requested, run.due_at) == ("pending", mode, world.clock.now())
+    assert isinstance(world.sent[-1], Wake)
+
+
+def test_a_cancel_of_no_known_mode_is_refused(world, handle) -> None:
     with pytest.raises(ValueError, match='is not one of "graceful"'):
         handle.cancel("kindly")
-    assert world.client.get("r1").status == "pending"
+    assert world.client.get("r1").cancel_requested is None
 
 
 def test_a_blocked_run_is_resumed_by_a_wake(world, handle) -> None:
@@ -235,7 +240,6 @@ def test_an_ended_run_is_not_resumed(world, handle) -> None:
         lambda c: c.start_with_message(fulfil, Order(id="o"), APPROVE, Approve(by="x"), id="r1"),
         lambda c: c.pause("r1"),
         lambda c: c.unpause("r1"),
-        lambda c: c.retry("r1"),
         lambda c: c.rerun_from("r1", "a"),
         lambda c: c.fork("r1", "a"),
         lambda c: c.delete("r1"),

@@ -155,7 +155,6 @@ def with_version(latest):
     "missing",
     [
         lambda ctx: ctx.transact("t", []),
-        lambda ctx: ctx.updates.next("rename", str),
         lambda ctx: ctx.wait_for_event("paid", str),
         lambda ctx: ctx.callback("c", print, str, timeout="1h"),
         lambda ctx: ctx.webhook("w"),
@@ -163,15 +162,8 @@ def with_version(latest):
         lambda ctx: ctx.start_child(None),
         lambda ctx: ctx.continue_as_new(None),
         lambda ctx: ctx.entity(int, "k"),
-        lambda ctx: ctx.set_state("k", 1),
-        lambda ctx: ctx.set_attributes(a=1),
-        lambda ctx: ctx.add_tags("t"),
         lambda ctx: ctx.removed("n", "step"),
-        lambda ctx: ctx.review("r", None, reviewers=["ann"]),
-        lambda ctx: ctx.breakpoint("b"),
-        lambda ctx: ctx.rollback_checkpoint("c"),
         lambda ctx: ctx.offload("o", dict),
-        lambda ctx: ctx.stream("s"),
     ],
 )
 def test_what_is_missing_stops_the_run_at_the_call(missing) -> None:

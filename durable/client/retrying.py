@@ -1,0 +1,115 @@
+"""Retrying a run that failed or died: what failed, and what a rollback has undone, is taken back and done again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from durable.errors import RunEnded, RunNotFound
+from durable.model.envelope import Wake
+from durable.model.history import counting_entries, unpacked
+from durable.model.ids import check_run_id
+from durable.model.run import Cut, Settlement
+from durable.ports import Acquired
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from durable.model.entry import Entry
+    from durable.model.run import Run
+    from durable.ports import Ports
+
+LEASE_SECONDS: Final = 60.0
+"""How long a retry that was cut short keeps others away from the run."""
+
+
+def retry(ports: Ports, run_id: str) -> None:
+    """Lets the run go on; one that is open already is left as it is.
+
+    Raises:
+        RunNotFound: There is no such run.
+        RunEnded: It has completed, was cancelled or timed out.
+    """
+    now = ports.clock.now()
+    answer = ports.store.reopen(
+        check_run_id(run_id), owner=ports.new_id(), now=now, lease_until=now + LEASE_SECONDS, any_ended=False
+    )
+    if not isinstance(answer, Acquired):
+        _explain(ports, run_id)
+        return
+    run = answer.run
+    items, kept = _load(ports, run_id)
+    entries = sorted(counting_entries(run, unpacked(items)), key=lambda entry: entry.order)
+    start = _start(run, entries, list(counting_entries(run, kept)))
+    if start is not None:
+        start = _with_carried(run, items, start)
+        _cut(ports, run, entries, Cut(*start, until=run.epoch))
+    _forget_attempts(ports, run, entries)
+    ports.store.settle(run_id, epoch=run.epoch, wakes=None, settlement=_suspended(run, now))
+    ports.runs.send(Wake(run_id=run_id, id=ports.new_id(), reason="retry"))
+
+
+def _explain(ports: Ports, run_id: str) -> None:
+    run = ports.store.get(run_id)
+    if run is None:
+        raise RunNotFound(run_id)
+    if run.ended:
+        raise RunEnded(
+            run_id, run.status, instead="Only a run that failed or died can be retried: start a new one with the same input."
+        )
+
+
+def _load(ports: Ports, run_id: str) -> tuple[Sequence[Entry], Sequence[Entry]]:
+    page = ports.store.load(run_id)
+    items, kept = list(page.entries), list(page.kept)
+    while page.cursor is not None:
+        page = ports.store.load(run_id, cursor=page.cursor)
+        items += page.entries
+        kept += page.kept
+    return items, kept
+
+
+def _start(run: Run, entries: Sequence[Entry], kept: Sequence[Entry]) -> tuple[int, int] | None:
+    """Where what is taken back begins: at the earliest step that was undone, or the earliest failure that ended the run."""
+    failed = [entry.order for entry in entries if entry.key in run.failed_at]
+    undone = {entry.location: entry.order for entry in entries if entry.mark == "!"}
+    steps = [entry for entry in (*entries, *kept) if entry.compensation is not None and not entry.mark]
+    steps = [step for step in steps if step.location in undone and step.order < undone[step.location]]
+    return min([*failed, *(step.order for step in steps)], default=None)
+
+
+def _with_carried(run: Run, items: Sequence[Entry], start: tuple[int, int]) -> tuple[int, int]:
+    """Begins early enough that no item goes which carries results from before: they would go with it."""
+    carriers = [item for item in items if item.carried]
+    straddling = [item for item in carriers if item.carried[0].order < start and (item.order >= start or _spent(run, item))]
+    return min([start, *(item.carried[0].order for item in straddling)])
+
+
+def _spent(run: Run, item: Entry) -> bool:
+    """Whether it is a failed attempt of a step that is tried anew."""
+    return item.mark.startswith("@") and item.location in run.failed_at
+
+
+def _cut(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut) -> None:
+    """Messages go back first: a retry that is cut short here has consumed them still, one that is repeated returns them."""
+    gone = [entry for entry in entries if cut.covers(entry.order)]
+    returned = [message for entry in gone for message in entry.messages]
+    for message in returned:
+        ports.store.put_message(run.id, message)
+    ports.store.record_cut(run.id, epoch=run.epoch, cut=cut, unburied=[message.id for message in returned])
+    # That a step was undone stays known: done again, it has another idempotency key.
+    ports.store.delete_entries(run.id, [entry.key for entry in gone if entry.mark != "!"], epoch=run.epoch)
+
+
+def _forget_attempts(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:
+    """A step that failed is tried as often as if it were new."""
+    attempts = [entry.key for entry in entries if _spent(run, entry)]
+    ports.store.delete_entries(run.id, attempts, epoch=run.epoch)
+
+
+def _suspended(run: Run, now: float) -> Settlement:
+    """Due at once, with its whole time before it again."""
+    started_at = run.created_at if run.started_at is None else run.started_at
+    return Settlement(
+        status="suspended", at=now, started_at=started_at, due_at=now, armed=run.armed, reason="retried",
+        python=run.python, deadline=None if run.deadline is None else now + run.deadline - started_at,
+    )  # fmt: skip
