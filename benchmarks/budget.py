@@ -17,12 +17,12 @@ from durable import App, Context, Signal
 from durable.model.entry import Entry
 from durable.model.envelope import Start, Wake
 from durable.model.message import StoredMessage
-from durable.model.run import Run, Settlement, first_epoch
+from durable.model.run import Cut, Run, Settlement, first_epoch
 from durable.ports import Acquired
 from durable.testing.counting import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from durable.model.run import Status
 
@@ -94,6 +94,27 @@ STORE: Final = {
     "release": Budget(1, 3),
     "terminate": Budget(1, 3),
     "unblock": Budget(1, 3),
+    "request_cancel, asleep": Budget(1, 3),
+    "request_cancel, held": Budget(2, 2),
+    "reopen, failed": Budget(1, 4),
+    # A transaction costs twice: two records; and four rows of indexes.
+    "continue_as_new": Budget(1, 8),
+    "annotate": Budget(1, 2),
+    "mark_pruned": Budget(1, 1),
+    "record_floor": Budget(1, 1),
+    "record_cut": Budget(1, 1),
+    "record_cut, 5 tombstones": Budget(2, 12, 1),
+    "keep_compensations, 10": Budget(1, 10),
+    "bury, 5": Budget(1, 5),
+    "buried, 5": Budget(1, 0, 5),
+    "put_reply": Budget(1, 1),
+    "get_reply": Budget(1, 0, 1),
+    "put_state": Budget(1, 1),
+    "get_state": Budget(1, 0, 1),
+    "append_stream": Budget(1, 1),
+    "read_stream, 10 chunks of 100 bytes": Budget(1, 0, 1),
+    "blocked_runs": Budget(4, 0, 2),
+    "delete_run, 4 items": Budget(8, 6, 4),
     "list_runs, 50 of one workflow": Budget(4, 0, 4),
     "due_runs": Budget(4, 0, 2.5),
     "runs.send": Budget(1, 0),
@@ -227,6 +248,72 @@ def store_operations(world: Emulated, ledger: Ledger) -> None:
     measure("timers.arm, in 3 days", lambda: world.ports.timers.arm("created", now + 3 * 86_400))
 
 
+def ending_and_going_on(world: Emulated, ledger: Ledger) -> None:
+    """Cancelling, reopening, continuing and deleting runs."""
+    runs = Fixtures(world)
+    store, now, measure = world.ports.store, world.clock.now(), ledger.measure
+
+    def settled(run_id: str, status: Status, due_at: float | None = None) -> None:
+        run = runs.begun(run_id)
+        settlement = Settlement(status=status, at=now, started_at=now, due_at=due_at, code_version="1")
+        store.settle(run_id, epoch=run.epoch, wakes=0, settlement=settlement)
+        world.counter.take()
+
+    settled("asleep", "suspended", now + 600)
+    measure("request_cancel, asleep", lambda: store.request_cancel("asleep", mode="graceful", now=now))
+    runs.begun("held")
+    measure("request_cancel, held", lambda: store.request_cancel("held", mode="graceful", now=now))
+    settled("mended", "failed")
+    lease = {"owner": "mender", "now": now, "lease_until": now + 125}
+    measure("reopen, failed", lambda: store.reopen("mended", **lease))
+    paged = runs.begun("paged")
+    settlement = Settlement(status="completed", at=now, started_at=now)
+    successor = runs.record("paged~2", lineage="paged")
+    measure(
+        "continue_as_new",
+        lambda: store.continue_as_new(
+            "paged", epoch=paged.epoch, wakes=0, settlement=settlement, successor=successor, input=None
+        ),
+    )
+    settled("stuck", "blocked")
+    measure("blocked_runs", lambda: store.blocked_runs(not_under="2", limit=100))
+    settled("deleted", "completed")
+    for n in range(1, 3):
+        store.put_entry("deleted", runs.entry(paged, n))
+    store.put_reply("deleted", "m1", "done", expires_at=now)
+    store.bury("deleted", ["m1"])
+    world.counter.take()
+    measure("delete_run, 4 items", lambda: store.delete_run("deleted"))
+
+
+def pruning_and_publishing(world: Emulated, ledger: Ledger) -> None:
+    """What runs leave of pruned entries, and what they show."""
+    runs = Fixtures(world)
+    store, now, measure = world.ports.store, world.clock.now(), ledger.measure
+    run = runs.begun("pruning")
+    epoch, ids = run.epoch, [f"m{n}" for n in range(5)]
+    measure("annotate", lambda: store.annotate("pruning", epoch=epoch, tags=None, attributes={"cents": 300}))
+    measure("mark_pruned", lambda: store.mark_pruned("pruning", epoch=epoch))
+    measure("record_floor", lambda: store.record_floor("pruning", epoch=epoch, n=7))
+    entries = [runs.entry(run, n) for n in range(1, 11)]
+    measure("keep_compensations, 10", lambda: store.keep_compensations("pruning", entries))
+    measure("bury, 5", lambda: store.bury("pruning", ids))
+    measure("buried, 5", lambda: store.buried("pruning", ids))
+    measure("record_cut", lambda: store.record_cut("pruning", epoch=epoch, cut=Cut(1, 1, 1), unburied=()))
+    measure(
+        "record_cut, 5 tombstones", lambda: store.record_cut("pruning", epoch=epoch, cut=Cut(2, 1, 2), unburied=ids)
+    )
+    measure("put_reply", lambda: store.put_reply("pruning", "m1", "done", expires_at=now))
+    measure("get_reply", lambda: store.get_reply("pruning", "m1"))
+    measure("put_state", lambda: store.put_state("pruning", "progress", "0.5", epoch=epoch))
+    measure("get_state", lambda: store.get_state("pruning", "progress"))
+    measure("append_stream", lambda: store.append_stream("pruning", "tokens", "00", "x" * 100))
+    for n in range(1, 10):
+        store.append_stream("pruning", "tokens", f"{n:02}", "x" * 100)
+    world.counter.take()
+    measure("read_stream, 10 chunks of 100 bytes", lambda: store.read_stream("pruning", "tokens"))
+
+
 class Fixtures:
     """What the operations of the store are given."""
 
@@ -307,11 +394,19 @@ def assert_completed(world: Emulated, run_id: str) -> None:
         raise AssertionError(f"{run_id} is not completed: {run}")
 
 
+MEASURED: Final[Sequence[tuple[Callable[[Emulated, Ledger], None], dict[str, Budget]]]] = (
+    (store_operations, STORE),
+    (ending_and_going_on, STORE),
+    (pruning_and_publishing, STORE),
+    (turns, TURNS),
+)
+
+
 def main() -> int:
     """Measures everything; 1 if something is over its budget."""
     over: list[str] = []
     with mock_aws():
-        for measured, budgets in ((store_operations, STORE), (turns, TURNS)):
+        for measured, budgets in MEASURED:
             world = Emulated(app, stack=measured.__name__.replace("_", "-"))
             ledger = Ledger(world, budgets)
             measured(world, ledger)

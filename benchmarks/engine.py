@@ -58,7 +58,11 @@ class World:
         self.timers = MemoryTimers(self.clock, lambda: f"id{next(numbers):08}", self.runs)
         self.store = MemoryStore(page_size=100_000)
         self.ports = Ports(
-            store=self.store, runs=self.runs, timers=self.timers, clock=self.clock, new_id=lambda: f"id{next(numbers):08}"
+            store=self.store,
+            runs=self.runs,
+            timers=self.timers,
+            clock=self.clock,
+            new_id=lambda: f"id{next(numbers):08}",
         )
         self.orchestrator = Orchestrator(app, self.ports)
         self.client = Client(app, self.ports)
@@ -68,9 +72,7 @@ class World:
         handled = 0
         for queue in (self.runs, self.timers):
             for received in queue.receive():
-                delivery = Delivery(
-                    id="d", body=received.body, arrived_at=received.sent_at, sequence=received.sequence
-                )
+                delivery = Delivery(id="d", body=received.body, arrived_at=received.sent_at, sequence=received.sequence)
                 assert not self.orchestrator.process([delivery], remaining=100_000)
                 queue.acknowledge(received.receipt)
                 handled += 1
@@ -96,7 +98,12 @@ def measure_steps(n: int) -> dict[str, Any]:
     replay = time.process_time() - began
     assert execution.finished
     execution.unwind()
-    return {"measure": "steps", "n": n, "forward_us": round(forward / n * 1e6, 1), "replay_us": round(replay / n * 1e6, 2)}
+    return {
+        "measure": "steps",
+        "n": n,
+        "forward_us": round(forward / n * 1e6, 1),
+        "replay_us": round(replay / n * 1e6, 2),
+    }
 
 
 def measure_turns(n: int) -> dict[str, Any]:
@@ -115,7 +122,12 @@ def measure_import(module: str, tries: int = 5) -> dict[str, Any]:
     """Import time of a handler as a ratio to boto3 alone: the best of a few, side by side."""
     mine = min(_import_seconds(module) for _ in range(tries))
     boto3 = min(_import_seconds("boto3") for _ in range(tries))
-    return {"measure": "import", "module": module, "import_ratio": round(mine / boto3, 2), "boto3_ms": round(boto3 * 1e3)}
+    return {
+        "measure": "import",
+        "module": module,
+        "import_ratio": round(mine / boto3, 2),
+        "boto3_ms": round(boto3 * 1e3),
+    }
 
 
 def _import_seconds(module: str) -> float:

@@ -20,6 +20,7 @@ from durable.context import (
 from durable.definitions import Cron, RemoteStep, Singleton, Workflow, cron, every
 from durable.errors import (
     AttemptInterrupted,
+    BlobGone,
     BusyLoop,
     Deadlock,
     Diverged,
@@ -84,6 +85,7 @@ __all__ = [
     "Backoff",
     "Batch",
     "Blob",
+    "BlobGone",
     "Branch",
     "Break",
     "BusyLoop",

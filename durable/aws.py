@@ -10,12 +10,16 @@ from botocore.config import Config
 
 from durable.adapters.clock import SystemClock, Ulids
 from durable.adapters.dynamodb.store import DynamoStore
+from durable.adapters.s3 import S3Blobs
 from durable.adapters.sqs import SqsRunQueue
 from durable.adapters.timers import AwsTimers, ScheduleTarget
-from durable.ports import Ports
+from durable.ports import NoBlobs, Ports
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from types_boto3_dynamodb.client import DynamoDBClient
+    from types_boto3_s3.client import S3Client
     from types_boto3_scheduler.client import EventBridgeSchedulerClient
     from types_boto3_sqs.client import SQSClient
 
@@ -40,6 +44,8 @@ class Clients:
     dynamodb: DynamoDBClient
     sqs: SQSClient
     scheduler: EventBridgeSchedulerClient
+    make_s3: Callable[[], S3Client]
+    """Made when it is first needed."""
 
 
 def make_clients(*, region: str | None = None) -> Clients:
@@ -56,6 +62,7 @@ def make_clients(*, region: str | None = None) -> Clients:
         dynamodb=cast("DynamoDBClient", client("dynamodb")),
         sqs=cast("SQSClient", client("sqs")),
         scheduler=cast("EventBridgeSchedulerClient", client("scheduler")),
+        make_s3=lambda: cast("S3Client", client("s3")),
     )
 
 
@@ -82,4 +89,5 @@ def aws_ports(settings: Settings, clients: Clients | None = None) -> Ports:
         ),
         clock=clock,
         new_id=ids,
+        blobs=S3Blobs(clients.make_s3, settings.bucket) if settings.bucket else NoBlobs(),
     )

@@ -11,8 +11,9 @@ from typing_extensions import TypeVar
 
 from durable import codec
 from durable.channels import Update
+from durable.errors import InvalidInput
 from durable.model.duration import Duration, seconds
-from durable.options import Call
+from durable.options import MISSING, Call
 
 P = ParamSpec("P")
 I = TypeVar("I")  # noqa: E741 - the name that readers of the signatures expect
@@ -91,6 +92,22 @@ class Workflow(Generic[I, R]):
 
     def __repr__(self) -> str:
         return f'<workflow "{self.name}" version "{self.version}">'
+
+
+def input_text(workflow: Workflow[Any, Any], value: object, *, from_json: bool = False) -> str | None:
+    """The input as JSON text, checked against the workflow's annotation; None for a workflow that takes none."""
+    what = f'the input of workflow "{workflow.name}"'
+    if not workflow.takes_input:
+        if value is not MISSING and value is not None:
+            raise InvalidInput(what, "it takes no input")
+        return None
+    if value is MISSING:
+        raise InvalidInput(what, f"it is missing; the workflow takes {codec.type_name(workflow.input_type)}")
+    if from_json:
+        typed = codec.parsed(codec.encode(value, codec.UNTYPED, what=what), workflow.input_type, what=what)
+    else:
+        typed = codec.validated(value, workflow.input_type, what=what)
+    return codec.encode(typed, workflow.input_type, what=what)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -22,7 +22,7 @@ DurableError
 │   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
 │   ├── RunNotFound · RunAlreadyExists · RunEnded · IdempotencyKeySpent · WorkflowNotRegistered
 │   ├── UpdateRejected           a validator, or the run itself, refused an update
-│   ├── NotWaiting · NotAReviewer
+│   ├── NotWaiting · NotAReviewer · BlobGone
 ├── UpdateTimeout                an update is accepted and has no answer yet (a TimeoutError)
 ├── RunError                     how a run that did not complete is reported
 │   └── RunFailed · RunWasCancelled · RunTimedOut · RunDead · RunBlocked
@@ -284,7 +284,9 @@ class UpdateAnswered(Misuse):
     """An update was answered twice."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f'an update "{name}" is answered twice: only the first .respond() or .reject() reaches its caller')
+        super().__init__(
+            f'an update "{name}" is answered twice: only the first .respond() or .reject() reaches its caller'
+        )
 
 
 class NotAvailable(Misuse, NotImplementedError):
@@ -394,6 +396,16 @@ class NotAReviewer(DurableError):
         self.run_id = run_id
         super().__init__(
             f'{reviewer!r} may not decide review "{review}" of run "{run_id}"; these may: {", ".join(reviewers) or "nobody"}'
+        )
+
+
+class BlobGone(DurableError, LookupError):
+    """A blob is not in the blob store any more."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f'the blob "{key}" is gone: the run that stored it has been purged, or the bucket is another one'
         )
 
 

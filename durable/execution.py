@@ -229,7 +229,8 @@ class Execution:
     def _cancel(self, entry: Entry) -> None:
         self.cancelled = True
         operations: list[Any] = [self.journal.awaited_at(key) for key in from_json(entry.value or "[]")]
-        awaited = [op.future for op in operations if op is not None and isinstance(op.future, asyncio.Future)]
+        futures: list[Any] = [operation.future for operation in operations if operation is not None]
+        awaited: list[asyncio.Future[Any]] = [future for future in futures if isinstance(future, asyncio.Future)]
         self.loop.pass_time(entry.at)
         cancel_run(self.loop, self._main, awaited)
 

@@ -6,9 +6,10 @@ repeating it with the same arguments is always safe.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from durable.errors import NotAvailable
 from durable.model.answers import (
     Acquired,
     Chunk,
@@ -312,6 +313,37 @@ class Timers(Protocol):
         ...
 
 
+class Blobs(Protocol):
+    """Values that are too large for the store. A key is never used for another value, so putting twice is one put."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Returns once the bytes are durable."""
+        ...
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes, or None where there are none."""
+        ...
+
+    def delete(self, prefix: str) -> None:
+        """Deletes every blob whose key begins with the prefix; all blobs of a run are under `<run id>/`."""
+        ...
+
+
+class NoBlobs:
+    """The blobs of a deployment without a bucket: there are none, and none can be stored."""
+
+    def put(self, key: str, data: bytes) -> None:  # noqa: ARG002
+        """Refuses."""
+        raise NotAvailable("ctx.offload without a bucket (DURABLE_BUCKET)")
+
+    def get(self, key: str) -> bytes | None:  # noqa: ARG002
+        """Finds nothing."""
+        return None
+
+    def delete(self, prefix: str) -> None:
+        """Has nothing to delete."""
+
+
 class Clock(Protocol):
     """Time, so that a test can skip it."""
 
@@ -345,3 +377,4 @@ class Ports:
     timers: Timers
     clock: Clock
     new_id: Ids
+    blobs: Blobs = field(default_factory=NoBlobs)

@@ -27,6 +27,8 @@ class Settings(BaseModel):
     runs_queue_url: str
     runs_queue_arn: str
     timers_queue_url: str
+    bucket: str | None = None
+    """Where `ctx.offload` keeps large values; without one it is refused."""
     schedule_group: str
     schedule_role_arn: str
     timers_threshold: float = Field(default=SQS_DELAY_SECONDS, gt=0, le=SQS_DELAY_SECONDS)

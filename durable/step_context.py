@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from itertools import count
+from typing import Any, overload
+
+from typing_extensions import TypeForm, TypeVar
 
 from durable import codec
+from durable.errors import BlobGone
 from durable.model.ids import check_name
+from durable.values import Blob
+
+T = TypeVar("T")
 
 _current: ContextVar[StepContext] = ContextVar("durable_step")
 
@@ -32,7 +40,17 @@ class StepStream:
 class StepContext:
     """One attempt of one step."""
 
-    __slots__ = ("_append", "_cancelled", "_ends", "_streams", "attempt", "idempotency_key", "location", "run_id")
+    __slots__ = (
+        "_append",
+        "_cancelled",
+        "_ends",
+        "_fetch",
+        "_streams",
+        "attempt",
+        "idempotency_key",
+        "location",
+        "run_id",
+    )
 
     def __init__(
         self,
@@ -43,6 +61,7 @@ class StepContext:
         idempotency_key: str,
         ends: float,
         append: Callable[[str, int, str], None] | None = None,
+        fetch: Callable[[str], bytes | None] | None = None,
     ) -> None:
         self.run_id = run_id
         self.location = location
@@ -53,6 +72,7 @@ class StepContext:
         self._ends = ends
         self._cancelled = False
         self._append = append
+        self._fetch = fetch
         self._streams: dict[str, StepStream] = {}
 
     def stream(self, name: str, /) -> StepStream:
@@ -62,6 +82,21 @@ class StepContext:
             message = "this step runs outside a run, so there is no stream to append to"
             raise LookupError(message)
         return self._streams.setdefault(name, StepStream(check_name("name of a stream", name), append))
+
+    @overload
+    def load(self, blob: Blob[T], type: TypeForm[T], /) -> T: ...
+    @overload
+    def load(self, blob: Blob[Any], /) -> Any: ...
+    def load(self, blob: Blob[Any], type: Any = codec.UNTYPED, /) -> Any:
+        """The value that `ctx.offload` stored; without a type it is plain JSON data.
+
+        Raises:
+            LookupError: It is not there any more: its run was purged.
+        """
+        data = None if self._fetch is None else self._fetch(blob.key)
+        if data is None:
+            raise BlobGone(blob.key)
+        return codec.decode(zlib.decompress(data).decode(), type)
 
     @property
     def deadline(self) -> datetime:

@@ -38,8 +38,7 @@ def _add_shown(api: APIGatewayHttpResolver, client: Client) -> None:
     @api.get("/runs/<run_id>/state/<key>")
     def state(run_id: str, key: str) -> Response[str]:
         known, name = unquote(run_id), unquote(key)
-        client.get(known)
-        text = client.ports.store.get_state(known, name)
+        text = client.ports.store.get_state(client.get(known).id, name)
         if text is None:
             detail = f'Run "{known}" has published nothing under "{name}".'
             raise Refused(Problem(status=404, type="state-not-found", title="There is no such state", detail=detail))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from typing_extensions import TypeVar
@@ -18,6 +19,7 @@ from durable.client.undone import Undone
 from durable.client.updating import Updating
 from durable.client.where import Where, conditions
 from durable.context.mailbox import encoded_body, signal_name
+from durable.definitions import input_text
 from durable.errors import RunEnded, RunNotFound
 from durable.model.duration import Duration, optional_seconds
 from durable.model.envelope import Deliver, Wake
@@ -27,10 +29,11 @@ from durable.options import MISSING, count
 from durable.pending import not_available
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from durable.definitions import Workflow
     from durable.model.entry import Entry
+    from durable.model.run import Run
     from durable.ports import RunPage
 
 T = TypeVar("T")
@@ -120,7 +123,7 @@ class Client(Updating, Deciding, Published, Undone):
         if on_conflict == "replace-terminal":
             not_available('client.start(on_conflict="replace-terminal")')
         known = starting.registered(self.app, workflow)
-        text = starting.input_text(known, input, from_json=isinstance(workflow, str))
+        text = input_text(known, input, from_json=isinstance(workflow, str))
         run, stored_input = starting.new_run(self.ports, known, text, id=id, tags=tags)
         run_id = starting.start(self.ports, run, stored_input, idempotency_key=idempotency_key, on_conflict=on_conflict)
         return RunHandle(self, run_id, known)
@@ -233,8 +236,8 @@ class Client(Updating, Deciding, Published, Undone):
         """
         name, text = signal_name(signal), encoded_body(signal, body)
         message_id = self.ports.new_id() if id is None else check_message_id(id)
-        self._open_run(run_id)
-        self.ports.runs.send(Deliver(run_id=run_id, id=message_id, name=name, body=text))
+        run = self._open_run(run_id)
+        self.ports.runs.send(Deliver(run_id=run.id, id=message_id, name=name, body=text))
         return message_id
 
     # Ending and mending
@@ -254,15 +257,12 @@ class Client(Updating, Deciding, Published, Undone):
         if mode == "terminate":
             self.terminate(run_id, reason=reason)
             return
-        self._open_run(run_id)
-        run = self.ports.store.request_cancel(run_id, mode=mode, now=self.ports.clock.now())
-        if run is None:
-            raise RunNotFound(run_id)
+        run = self._at_the_end(self._open_run(run_id).id, partial(self.ports.store.request_cancel, mode=mode))
         if run.ended:
             raise RunEnded(run_id, run.status)
         if run.status == "blocked" and mode == "compensate":  # undoing needs no replay
-            self.ports.store.unblock(run_id, now=self.ports.clock.now())
-        self.ports.runs.send(Wake(run_id=run_id, id=self.ports.new_id(), reason=f"cancel ({mode})"))
+            self.ports.store.unblock(run.id, now=self.ports.clock.now())
+        self.ports.runs.send(Wake(run_id=run.id, id=self.ports.new_id(), reason=f"cancel ({mode})"))
 
     def retry(self, run_id: str) -> None:
         """Lets a run that failed or died go on from the operation that failed; one that is open is left as it is.
@@ -274,19 +274,25 @@ class Client(Updating, Deciding, Published, Undone):
             RunNotFound: There is no such run.
             RunEnded: The run has completed, was cancelled or timed out.
         """
-        retrying.retry(self.ports, run_id)
+        retrying.retry(self.ports, self.get(run_id).id)
 
     def terminate(self, run_id: str, *, reason: str = "") -> None:
         """Ends the run at once, without running any of its code; a run that has ended is left as it is."""
-        reason = reason or "terminated by a client"
-        if self.ports.store.terminate(check_run_id(run_id), now=self.ports.clock.now(), reason=reason) is None:
-            raise RunNotFound(run_id)
+        self._at_the_end(run_id, partial(self.ports.store.terminate, reason=reason or "terminated by a client"))
 
     def resume(self, run_id: str) -> None:
         """Lets a blocked run try again; harmless for other open runs."""
-        run = self.ports.store.unblock(check_run_id(run_id), now=self.ports.clock.now())
-        if run is None:
-            raise RunNotFound(run_id)
+        run = self._at_the_end(run_id, self.ports.store.unblock)
         if run.ended:
             raise RunEnded(run_id, run.status)
-        self.ports.runs.send(Wake(run_id=run_id, id=self.ports.new_id(), reason="resume"))
+        self.ports.runs.send(Wake(run_id=run.id, id=self.ports.new_id(), reason="resume"))
+
+    def _at_the_end(self, run_id: str, act: Callable[..., Run | None]) -> Run:
+        """The run after the act; one that has continued as new by then stays as it was, and its successor is acted on."""
+        run = act(check_run_id(run_id), now=self.ports.clock.now())
+        while run is not None and run.successor is not None:
+            run_id = self.get(run.successor).id
+            run = act(run_id, now=self.ports.clock.now())
+        if run is None:
+            raise RunNotFound(run_id)
+        return run

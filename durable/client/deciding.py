@@ -104,7 +104,7 @@ class Deciding(ClientPart):
         if decision not in {"approved", "rejected"}:
             raise InvalidName("decision", decision, '"approved" or "rejected"')
         check_name("reviewer", reviewer)
-        self._open_run(run_id)
+        run_id = self._open_run(run_id).id
         state = self._open_review(run_id, review)
         allowed = state.deciders(self.ports.clock.now())
         if reviewer not in allowed:
@@ -132,7 +132,7 @@ class Deciding(ClientPart):
         # The epoch in the id: a second call while the run stands there is the same message.
         message_id = codec.digest(codec.encode([label, run.clean_epoch], codec.UNTYPED))
         self.ports.runs.send(
-            Deliver(run_id=run_id, id=f"continue:{message_id}", name=label, body="null", kind="continue")
+            Deliver(run_id=run.id, id=f"continue:{message_id}", name=label, body="null", kind="continue")
         )
 
     def _open_review(self, run_id: str, review: str) -> ReviewState:

@@ -30,8 +30,11 @@ class ClientPart:
         self.ports = ports
 
     def get(self, run_id: str) -> Run:
-        """The run as it is: status, reason, what it waits for, error; raises RunNotFound."""
-        return reading.the_run(self.ports, run_id)
+        """The run as it is: status, reason, what it waits for, error; raises RunNotFound.
+
+        Of a run that has continued as new it is the last of its lineage, under its own id.
+        """
+        return reading.last_of_lineage(self.ports, run_id)
 
     def _open_run(self, run_id: str) -> Run:
         run = self.get(run_id)

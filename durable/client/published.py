@@ -9,6 +9,7 @@ from typing_extensions import TypeVar
 
 from durable import codec
 from durable.channels import StateKey
+from durable.client import reading
 from durable.client.part import ClientPart
 from durable.errors import UndecodableHistory
 from durable.model.chunk import before, chunk_from, counting
@@ -58,9 +59,8 @@ class Published(ClientPart):
             UndecodableHistory: The value does not fit the key's type.
         """
         name, type_ = (check_name("state key", key), codec.UNTYPED) if isinstance(key, str) else (key.name, key.type)
-        text = self.ports.store.get_state(run_id, name)
+        text = self.ports.store.get_state(self.get(run_id).id, name)
         if text is None:
-            self.get(run_id)
             return None
         try:
             return codec.decode(text, type_)
@@ -70,10 +70,9 @@ class Published(ClientPart):
 
     def states(self, run_id: str, /) -> Mapping[str, Any]:
         """Everything that the run has published, as JSON data by key."""
-        self.get(run_id)
         return {
             key: codec.decode(text, codec.UNTYPED)
-            for key, text in self.ports.store.states(run_id).items()
+            for key, text in self.ports.store.states(self.get(run_id).id).items()
             if not key.startswith(STATE_PREFIX)
         }
 
@@ -103,7 +102,7 @@ class Published(ClientPart):
         last: str | None = None
 
         def look() -> list[StreamChunk] | None:
-            ended = self.get(run_id).ended  # asked first: what it appended before its end is there afterwards
+            ended = reading.the_run(self.ports, run_id).ended  # asked first: what it appended before its end is there afterwards
             start = None if last is None else before(last, OVERLAP)
             chunks = [_seen(chunk) for chunk in self._chunks(run_id, name, start)]
             new = [chunk for chunk in chunks if (chunk.source, chunk.execution, chunk.number) not in seen]

@@ -16,7 +16,7 @@ from durable.errors import (
     UnknownWorkflow,
 )
 from durable.model.history import counting_entries, unpacked
-from durable.model.ids import check_run_id
+from durable.model.ids import check_run_id, generation_id, generation_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,25 @@ def the_run(ports: Ports, run_id: str) -> Run:
     run = ports.store.get(check_run_id(run_id))
     if run is None:
         raise RunNotFound(run_id)
+    return run
+
+
+def last_of_lineage(ports: Ports, run_id: str) -> Run:
+    """The run, or the last of those that have continued it as new; raises RunNotFound.
+
+    Their numbers follow one another, so a long lineage is gone through in leaps.
+    """
+    run = the_run(ports, run_id)
+    lineage = run.lineage or run.id
+    leap = 1
+    while run.successor is not None:
+        number = generation_of(run.id, run.lineage)
+        later = ports.store.get(generation_id(lineage, number + leap)) if leap > 1 else None
+        leap *= 2
+        if later is None:
+            leap = 2
+            later = the_run(ports, run.successor)
+        run = later
     return run
 
 
@@ -66,7 +85,9 @@ def raise_unless_open(run: Run) -> None:
         case "dead":
             raise RunDead(run.id, f"is dead: {run.error or run.reason}", run.error)
         case "blocked":
-            raise RunBlocked(run.id, f"is blocked: {(run.reason if run.ending else run.error) or run.reason}", run.error)
+            raise RunBlocked(
+                run.id, f"is blocked: {(run.reason if run.ending else run.error) or run.reason}", run.error
+            )
         case "completed":
             _no_output_wanted(run)
         case _:

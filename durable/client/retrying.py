@@ -54,7 +54,9 @@ def _explain(ports: Ports, run_id: str) -> None:
         raise RunNotFound(run_id)
     if run.ended:
         raise RunEnded(
-            run_id, run.status, instead="Only a run that failed or died can be retried: start a new one with the same input."
+            run_id,
+            run.status,
+            instead="Only a run that failed or died can be retried: start a new one with the same input.",
         )
 
 
@@ -80,7 +82,9 @@ def _start(run: Run, entries: Sequence[Entry], kept: Sequence[Entry]) -> tuple[i
 def _with_carried(run: Run, items: Sequence[Entry], start: tuple[int, int]) -> tuple[int, int]:
     """Begins early enough that no item goes which carries results from before: they would go with it."""
     carriers = [item for item in items if item.carried]
-    straddling = [item for item in carriers if item.carried[0].order < start and (item.order >= start or _spent(run, item))]
+    straddling = [
+        item for item in carriers if item.carried[0].order < start and (item.order >= start or _spent(run, item))
+    ]
     return min([start, *(item.carried[0].order for item in straddling)])
 
 

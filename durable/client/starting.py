@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, assert_never
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from durable import codec
 from durable.errors import (
     IdempotencyKeySpent,
-    InvalidInput,
     InvalidName,
     RunAlreadyExists,
     StoreUnavailable,
@@ -15,11 +14,9 @@ from durable.errors import (
     WorkflowNotRegistered,
 )
 from durable.model.envelope import Start
-from durable.model.ids import check_name, check_run_id
-from durable.model.limits import INLINE_BYTES
-from durable.model.run import Run, first_epoch
+from durable.model.ids import check_name, check_new_run_id
+from durable.model.run import Run, pending_run
 from durable.model.tags import check_tags
-from durable.options import MISSING
 from durable.ports import Created, Exists, KeyTaken
 
 if TYPE_CHECKING:
@@ -30,9 +27,6 @@ if TYPE_CHECKING:
     from durable.ports import Ports
 
 OnConflict = Literal["return", "error", "replace-terminal"]
-
-LOST_START_SECONDS: Final = 30.0
-"""A run whose first envelope is lost is found by maintenance after this time."""
 
 
 def registered(app: App[Any], workflow: Workflow[Any, Any] | str) -> Workflow[Any, Any]:
@@ -46,47 +40,20 @@ def registered(app: App[Any], workflow: Workflow[Any, Any] | str) -> Workflow[An
         raise WorkflowNotRegistered(f"{workflow.name} {workflow.version}", known) from None
 
 
-def input_text(workflow: Workflow[Any, Any], value: object, *, from_json: bool) -> str | None:
-    """The input as JSON text, checked against the workflow's annotation; None for a workflow that takes none."""
-    what = f'the input of workflow "{workflow.name}"'
-    if not workflow.takes_input:
-        if value is not MISSING and value is not None:
-            raise InvalidInput(what, "it takes no input")
-        return None
-    if value is MISSING:
-        raise InvalidInput(what, f"it is missing; the workflow takes {codec.type_name(workflow.input_type)}")
-    if from_json:
-        typed = codec.parsed(codec.encode(value, codec.UNTYPED, what=what), workflow.input_type, what=what)
-    else:
-        typed = codec.validated(value, workflow.input_type, what=what)
-    return codec.encode(typed, workflow.input_type, what=what)
-
-
 def new_run(
     ports: Ports, workflow: Workflow[Any, Any], text: str | None, *, id: str | None, tags: Sequence[str]
 ) -> tuple[Run, str | None]:
     """The record of a run that begins now, and its input where that is stored apart."""
-    now = ports.clock.now()
-    epoch = first_epoch(now)
-    apart = text is not None and len(text.encode()) > INLINE_BYTES
-    run = Run(
-        id=ports.new_id() if id is None else check_run_id(id),
+    return pending_run(
+        id=ports.new_id() if id is None else check_new_run_id(id),
         workflow=workflow.name,
         version=workflow.version,
-        status="pending",
-        created_at=now,
-        updated_at=now,
-        epoch=epoch,
-        born=epoch,
-        clean_epoch=epoch,
-        writer=ports.new_id(),
-        input=None if apart else text,
-        input_stored=apart,
+        input=text,
         input_digest=codec.digest(text),
+        writer=ports.new_id(),
+        now=ports.clock.now(),
         tags=check_tags((*workflow.tags, *check_tags(tags))),
-        due_at=now + LOST_START_SECONDS,
     )
-    return run, text if apart else None
 
 
 def start(

@@ -105,7 +105,7 @@ class Updating(ClientPart):
         handle = self.update_handle(run_id, update, self.ports.new_id() if id is None else id)
         run = self._open_run(run_id)
         text = self._checked(run, update, name, arg)
-        self.ports.runs.send(Deliver(run_id=run_id, id=handle.id, name=name, body=text, kind="update"))
+        self.ports.runs.send(Deliver(run_id=run.id, id=handle.id, name=name, body=text, kind="update"))
         return handle
 
     @overload
@@ -120,16 +120,18 @@ class Updating(ClientPart):
 
     def reply(self, run_id: str, update_id: str, timeout: float | None) -> Reply | None:
         """The answer to an update as it is stored, waited for at most `timeout` seconds; see `UpdateHandle.result`."""
+        run = self.get(run_id)
+        lineage = run.lineage or run.id  # it may be answered by a run that continues the one it was sent to
 
         def look() -> Reply | None:
-            text = self.ports.store.get_reply(run_id, update_id)
+            text = self.ports.store.get_reply(lineage, update_id)
             if text is not None:
                 return reply_from(text)
             run = self.get(run_id)
             if not run.ended:
                 reading.raise_unless_open(run)
                 return None
-            text = self.ports.store.get_reply(run_id, update_id)  # it may have been answered between the two looks
+            text = self.ports.store.get_reply(lineage, update_id)  # it may have been answered between the two looks
             if text is None:
                 raise RunEnded(run_id, run.status)
             return reply_from(text)

@@ -18,21 +18,21 @@ Type = Any
 """Any form that pydantic can validate (a class, `A | B`, `list[int]`, `Annotated[...]`), or `UNTYPED`."""
 
 
-def encode(value: object, type_: Type, *, what: str = "the value") -> str:
+def encode(value: object, type_: Type, *, what: str = "the value", limit: int = PAYLOAD_BYTES) -> str:
     """The JSON text of a value, after checking that reading it gives the same again.
 
     Raises:
         NotStorable: It would not come back as it is; the message names the place inside it.
         LimitExceeded: The text is larger than what can be stored.
     """
-    return round_trip(value, type_, what=what)[0]
+    return round_trip(value, type_, what=what, limit=limit)[0]
 
 
-def round_trip(value: object, type_: Type, *, what: str = "the value") -> tuple[str, Any]:
+def round_trip(value: object, type_: Type, *, what: str = "the value", limit: int = PAYLOAD_BYTES) -> tuple[str, Any]:
     """The JSON text of a value, and the value as it is read from that text; raises as `encode` does."""
     plain = type(value)
     if plain is type_ and plain in _IMMUTABLE:
-        return _limited(_plain_text(value, what), what), value
+        return _limited(_plain_text(value, what), what, limit), value
     if type_ is UNTYPED:
         text = _plain_text(value, what)
         decoded = from_json(text)
@@ -45,7 +45,7 @@ def round_trip(value: object, type_: Type, *, what: str = "the value") -> tuple[
             raise _unstorable(value, type_, what, problem) from problem
     if not same(value, decoded):
         raise _lossy(first_difference(value, decoded), type_, what)
-    return _limited(text, what), decoded
+    return _limited(text, what, limit), decoded
 
 
 def decode(text: str | None, type_: Type) -> Any:
@@ -143,10 +143,10 @@ def _plain_text(value: object, what: str) -> str:
         raise _unstorable(value, UNTYPED, what, problem) from problem
 
 
-def _limited(text: str, what: str) -> str:
+def _limited(text: str, what: str, limit: int) -> str:
     # A character has at most four bytes, so most texts need no counting.
-    if len(text) * 4 > PAYLOAD_BYTES and (size := len(text.encode())) > PAYLOAD_BYTES:
-        raise LimitExceeded(what, size, PAYLOAD_BYTES, instead="Store it elsewhere and pass a reference to it.")
+    if len(text) * 4 > limit and (size := len(text.encode())) > limit:
+        raise LimitExceeded(what, size, limit, instead="Store it elsewhere and pass a reference to it.")
     return text
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NoReturn, 
 from typing_extensions import TypeVar
 
 from durable.context.part import Op, Part
-from durable.definitions import Workflow
+from durable.definitions import Workflow, input_text
 from durable.model.duration import Duration
+from durable.ops.continuation import ContinuationOperation
+from durable.options import MISSING
 from durable.pending import not_available
 
 if TYPE_CHECKING:
@@ -141,9 +143,22 @@ class Children(Part):
     def continue_as_new(self, workflow: Workflow[None, Any], /) -> Op[NoReturn]: ...
     @overload
     def continue_as_new(self, workflow: Workflow[I, Any], input: I, /) -> Op[NoReturn]: ...
-    def continue_as_new(self, workflow: Any, /, *input: Any) -> Any:
-        """Ends this run and goes on in a fresh one of the same lineage."""
-        self._missing("ctx.continue_as_new")
+    def continue_as_new(self, workflow: Any, input: Any = MISSING, /) -> Any:
+        """Ends this run and goes on in a fresh one of the same lineage: never returns.
+
+        Unread messages, tags, attributes, the parent and the deadline go over; who waits for this run waits for that one.
+        What other tasks of this run are doing is given up, as at the end of any workflow.
+
+        Raises:
+            InvalidInput: The input does not fit the workflow; the run goes on.
+        """
+        if not isinstance(workflow, Workflow):
+            raise TypeError(
+                f"ctx.continue_as_new() takes a registered workflow and its input, not {type(workflow).__name__}: "
+                "await ctx.continue_as_new(fulfil, order)"
+            )
+        known: Workflow[Any, Any] = workflow
+        return ContinuationOperation(self._execution, known, input_text(known, input))
 
     def entity(self, cls: type[E], key: str, /) -> EntityRef[E]:
         """The entity of this class and key."""

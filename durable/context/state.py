@@ -20,6 +20,7 @@ from durable.model.ids import check_name
 from durable.model.review import STATE_PREFIX
 from durable.model.tags import check_tags
 from durable.ops.checkpoint import CheckpointOperation
+from durable.ops.offload import OffloadOperation
 from durable.ops.state import AttributeValues, Tags, Value, What, announce
 from durable.ops.version import VersionOperation
 from durable.options import count
@@ -38,8 +39,8 @@ class States(Part):
     def set_state(self, key: Any, value: Any, /) -> None:
         """Publishes a value, in the place of the one before: `client.get_state(run_id, key)` reads it, also after the end.
 
-        It is stored with the next thing that the run records, or when the run waits or ends. It is no memory of the
-        workflow's: code does not read it back.
+        It is stored before the next step begins or the next result is recorded, and when the run waits or ends. It is no
+        memory of the workflow's: code does not read it back.
 
         Raises:
             NotStorable: The value would not come back as it is.
@@ -80,8 +81,15 @@ class States(Part):
         return CheckpointOperation(self._execution, check_name("name of a checkpoint", name))
 
     def offload(self, name: str, fn: Callable[[], T], /) -> Op[Blob[T]]:
-        """Stores a large value apart and gives a reference to it."""
-        self._missing("ctx.offload")
+        """Runs a function as a step, stores its large result apart, and gives a reference to it.
+
+        The reference may be passed on and stored. `step_context().load(blob, type)` reads the value inside a step, where it
+        is needed: workflow code never holds it. At most 64 MB of JSON; the deployment needs a bucket.
+
+        Raises:
+            StepFailed: As of a step.
+        """
+        return OffloadOperation(self._execution, check_name("name of an offload", name), fn)
 
     def stream(self, name: str, /) -> Stream:
         """A stream of chunks that clients can follow while the run goes on: `ctx.stream("log").append(line)`."""

@@ -23,7 +23,7 @@ class Stream:
         self._name = name
 
     def append(self, value: object, /) -> None:
-        """Appends a plain JSON value: stored with the next thing that the run records, once whatever the replays."""
+        """Appends a plain JSON value: stored before the next step begins, once whatever the replays."""
         execution = self._execution
         execution.journal.enter("stream", self._name)
         scope = current_scope.get()

@@ -109,6 +109,12 @@ class Announcer:
         attributes = {name: value for name, value in self._attributes.items() if name != REVIEWS}
         self._annotate(self._tags, attributes | {REVIEWS: shown} if shown else attributes)
 
+    @property
+    def annotations(self) -> tuple[tuple[str, ...], dict[str, AttributeValue]]:
+        """The run's tags, and those of its attributes that are the workflow's own."""
+        own = {name: value for name, value in self._attributes.items() if name not in {STARTED_WITH, REVIEWS}}
+        return self._tags, own
+
     def _put(self, values: dict[str, str]) -> None:
         for key, text in values.items():
             if self._values.get(key) != text:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from durable import failures
 from durable.engine.retries import GiveUp, Retry, after_failure
-from durable.engine.steps import Attempted, Finished, Job
+from durable.engine.steps import Finished, Job
 from durable.errors import (
     AttemptInterrupted,
     LimitExceeded,
@@ -19,6 +19,7 @@ from durable.errors import (
     StepTimeout,
     StepTooLong,
 )
+from durable.ops.offload import OffloadOperation
 from durable.step_context import StepContext
 from durable.values import NotDone, Ok
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from durable.engine.options import EngineOptions
-    from durable.engine.steps import StepRunner
+    from durable.engine.steps import Attempted, StepRunner
     from durable.engine.writer import EntryWriter
     from durable.model.entry import Compensation, Entry
     from durable.ports import Clock
@@ -91,6 +92,8 @@ class Attempts:
             step.attempt = last.attempts
             step.not_before = last.retry_at or 0.0
         self._pending[operation.location] = step
+        if isinstance(operation, OffloadOperation):
+            operation.keep = self._writer.keep
         try:
             step.compensation = operation.compensation
         except (NotStorable, LimitExceeded) as error:
@@ -194,7 +197,9 @@ class Attempts:
             step.attempt += 1
         now = self._clock.now()
         if operation.policy.at_most_once and not verifies:
-            self._writer.write(operation, mark=f"{operation.mark}@{step.attempt}", attempts=step.attempt, started_at=now)
+            self._writer.write(
+                operation, mark=f"{operation.mark}@{step.attempt}", attempts=step.attempt, started_at=now
+            )
             self._writer.confirm()
         step.started.append(now)
         step.gives_up_at = self._runner.elapsed() + step.timeout
@@ -202,6 +207,7 @@ class Attempts:
             run_id=self._run_id, location=operation.location, attempt=step.attempt,
             idempotency_key=operation.idempotency_key, ends=now + step.timeout,
             append=partial(self._writer.streams.append_of_step, source=operation.location, attempt=step.attempt),
+            fetch=self._writer.fetch,
         )  # fmt: skip
         call = partial(_verify, operation) if verifies else operation.call
         step.job = Job(operation, step.attempt, now, call, operation.context.copy(), context, verifies)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from durable.engine import fencing
 from durable.errors import Fenced, StoreUnavailable
-from durable.model.history import counting_entries, gap_free_prefix, unpacked
+from durable.model.history import counting_entries, unpacked
 from durable.ports import Acquired, Held, Missing, NotRunnable
 
 if TYPE_CHECKING:
@@ -55,8 +56,11 @@ class Loaded:
 
 def acquire(
     ports: Ports, run_id: str, *, ends: float, options: EngineOptions, code_version: str, due_is_near: bool
-) -> Lease | None:
-    """Takes the lease, or makes sure that its holder will look again; None when there is nothing to do here."""
+) -> Lease | Run | None:
+    """Takes the lease, or makes sure that its holder will look again; None when there is nothing to do here.
+
+    A run that goes on as another one is given as it is.
+    """
     owner = ports.new_id()
     for _ in range(ACQUIRE_TRIES):
         now = ports.clock.now()
@@ -68,7 +72,9 @@ def acquire(
         match answer:
             case Acquired(run):
                 return Lease(run, ends - options.reserve_of(left))
-            case NotRunnable() | Missing():
+            case NotRunnable(run):
+                return run if run.successor is not None else None
+            case Missing():
                 return None
             case Held():
                 if ports.store.announce(run_id, now=ports.clock.now()):
@@ -85,7 +91,9 @@ def load(ports: Ports, run: Run, cache: HistoryCache) -> tuple[Run, Loaded]:
     if any(entry.epoch > run.epoch for entry in entries):
         raise Fenced(run.id, run.epoch)
     if run.taken_over:
-        run = _fence(ports, run, entries)
+        run = fencing.fence(ports, run, entries)
+    elif cached is None:
+        run = fencing.forget_old(ports, run, entries)
     loaded = Loaded(
         entries=sorted(counting_entries(run, entries), key=lambda entry: entry.order),
         messages=[message for page in pages for message in page.messages],
@@ -115,20 +123,3 @@ def _pages(ports: Ports, run_id: str, *, mailbox_only: bool) -> Sequence[Page]:
     while (cursor := pages[-1].cursor) is not None:
         pages.append(ports.store.load(run_id, cursor=cursor, mailbox_only=mailbox_only))
     return pages
-
-
-def _fence(ports: Ports, run: Run, entries: Sequence[Entry]) -> Run:
-    """Records, for every epoch that was not released cleanly, how many of its items count.
-
-    What a lost turn acted upon is a gap-free prefix of its items, because it hands a result to user code only when
-    every item before it is written. The highest number seen is not enough: pages are read one after another, so a
-    late write may be seen while an earlier one was missed.
-    """
-    fences = dict(run.fences)
-    for epoch in range(run.clean_epoch + 1, run.epoch):
-        if epoch not in fences:
-            written = {entry.n for entry in entries if entry.epoch == epoch}
-            fences[epoch] = gap_free_prefix(written, floor=run.floors.get(epoch, 0))
-    if fences != run.fences:
-        ports.store.record_fences(run.id, epoch=run.epoch, fences=fences)
-    return replace(run, fences=fences)

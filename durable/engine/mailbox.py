@@ -35,6 +35,11 @@ class Mailbox:
     def __len__(self) -> int:
         return sum(map(len, self._channels.values()))
 
+    @property
+    def unread(self) -> Sequence[StoredMessage]:
+        """Messages that nobody has consumed, in order of arrival."""
+        return sorted((m for channel in self._channels.values() for m in channel), key=lambda m: m.order)
+
     def add(self, messages: Iterable[StoredMessage]) -> None:
         """Takes in what was loaded; what is known or consumed already changes nothing."""
         for message in messages:

@@ -40,17 +40,11 @@ class Maintenance:
         overdue = self._ports.store.due_runs(before=self._ports.clock.now() - GRACE, limit=limit)
         for run_id in overdue:
             self._wake(run_id, "overdue")
-        blocked = [run_id for run_id in self._blocked(limit) if self._has_new_code(run_id)]
+        # The index is a moment behind: a run may be woken that has just been tried, and is then left as it is.
+        blocked = self._ports.store.blocked_runs(not_under=self._code_version, limit=limit)
         for run_id in blocked:
             self._wake(run_id, "new code")
         return Sweep(woken=len(overdue), unblocked=len(blocked))
-
-    def _blocked(self, limit: int) -> list[str]:
-        return [row.id for row in self._ports.store.runs_needing_attention("blocked", limit=limit).runs]
-
-    def _has_new_code(self, run_id: str) -> bool:
-        run = self._ports.store.get(run_id)
-        return run is not None and run.status == "blocked" and run.code_version != self._code_version
 
     def _wake(self, run_id: str, reason: str) -> None:
         self._ports.timers.send(Wake(run_id=run_id, id=self._ports.new_id(), reason=reason))

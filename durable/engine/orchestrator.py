@@ -10,6 +10,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, assert_never
 
 from durable.engine.cache import HistoryCache
+from durable.engine.continuing import led_on
 from durable.engine.options import EngineOptions
 from durable.engine.steps import ThreadStepRunner
 from durable.engine.turn import Turns
@@ -111,15 +112,22 @@ class Orchestrator:
                     turn_wanted = due_is_near = True
                 case _:
                     assert_never(envelope)
-        if turn_wanted:
-            self._turns.take(run_id, ends=ends, longest=self._longest, due_is_near=due_is_near)
+        if not turn_wanted:
+            return
+        successor = self._turns.take(run_id, ends=ends, longest=self._longest, due_is_near=due_is_near)
+        if successor is not None:
+            for delivery, envelope in group:
+                if isinstance(envelope, Deliver):
+                    self._ports.runs.send(led_on(self._message(delivery, envelope), successor))
 
     def _message(self, delivery: Delivery, envelope: Deliver) -> StoredMessage:
         """A delayed message comes from a standard queue, which tells when it was sent: it arrives now."""
-        arrived_at = delivery.arrived_at if delivery.sequence else self._ports.clock.now()
+        arrived_at, sequence = delivery.arrived_at if delivery.sequence else self._ports.clock.now(), delivery.sequence
+        if envelope.arrived_at is not None:
+            arrived_at, sequence = envelope.arrived_at, envelope.sequence
         return StoredMessage(
             id=envelope.id, name=envelope.name, body=envelope.body, kind=envelope.kind, arrived_at=arrived_at,
-            sequence=delivery.sequence,
+            sequence=sequence,
         )  # fmt: skip
 
     def _forward_if_early(self, run_id: str, due_at: float) -> bool:

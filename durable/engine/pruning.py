@@ -74,7 +74,7 @@ class Pruner:
                 self.pruned = True
             store.bury(run.lineage or run.id, consumed)
             store.delete_messages(run.id, consumed)
-        if undoable := [entry for entry in obsolete if entry.compensation is not None]:
+        if undoable := [entry for entry in obsolete if entry.compensation is not None or entry.kind == "checkpoint"]:
             store.keep_compensations(run.id, undoable)
         store.delete_entries(run.id, [entry.key for entry in obsolete], epoch=run.epoch)
 

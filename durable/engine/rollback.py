@@ -6,32 +6,23 @@ runs that are blocked. Outcomes are entries: after a crash the next turn goes on
 
 from __future__ import annotations
 
-import contextvars
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING
 
 from durable.engine.attempts import Attempts
-from durable.engine.lease import Loaded
 from durable.engine.session import Ended, OutOfTime, Pause, Quiescent, dead_turns
+from durable.engine.undoing import OUTCOME, Undo
 from durable.model.history import counting_entries
-from durable.ops.undo import call_of
-from durable.options import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from durable.engine.lease import Lease
+    from durable.engine.lease import Lease, Loaded
     from durable.engine.options import EngineOptions
     from durable.engine.steps import StepRunner
     from durable.engine.writer import EntryWriter
-    from durable.model.entry import Compensation, Entry, Kind
+    from durable.model.entry import Entry
     from durable.model.run import Run
     from durable.ports import Ports
-
-POLICY: Final = Step(retries=5, retry_on_timeout=True)
-"""How an undo is tried."""
-
-OUTCOME: Final = "!"
 
 
 def done_steps(run: Run, entries: Iterable[Entry], kept: Iterable[Entry]) -> list[Entry]:
@@ -58,53 +49,6 @@ def kept_entries(ports: Ports, run_id: str, entries: Iterable[Entry]) -> Sequenc
         page = ports.store.load(run_id, cursor=page.cursor)
         kept += page.kept
     return kept
-
-
-class Undo:
-    """The undo of one step, as far as attempts at it are concerned."""
-
-    kind: ClassVar[Kind] = "step"
-    mark = OUTCOME
-    dead = False
-    compensation: Compensation | None = None
-    """An undo is not undone."""
-
-    def __init__(self, run_id: str, step: Entry, compensation: Compensation, entries: Iterable[Entry]) -> None:
-        self.run_id = run_id
-        self.location = step.location
-        self.branches = step.branches
-        self.fn: str | None = compensation.fn.rpartition(":")[2]
-        self.policy = POLICY
-        self.context = contextvars.Context()
-        self._step = step
-        self._compensation = compensation
-        own = (e for e in entries if e.location == step.location and e.order > step.order)
-        failed = (entry for entry in own if entry.mark.startswith(f"{OUTCOME}@"))
-        self.attempts = tuple(sorted(failed, key=lambda entry: entry.attempts))
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages; no stand-in of the step itself is meant by it."""
-        return f"undo of {self.location.rpartition('/')[2]}"
-
-    @property
-    def idempotency_key(self) -> str:
-        """The same for every attempt at undoing this execution of the step."""
-        epoch, n = self._step.order
-        return sha256(f"{self.run_id}:{self.location}!{epoch}.{n}".encode()).hexdigest()[:32]
-
-    @property
-    def call(self) -> Callable[[], Any]:
-        """The undo function with the step's result and arguments bound."""
-        return call_of(self._step, self._compensation)
-
-    @property
-    def arguments(self) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        """What `verify` would be asked with; an undo has none."""
-        return (), {}
-
-    def encode(self, value: Any) -> None:
-        """What an undo returns is of no interest."""
 
 
 class Rollback:

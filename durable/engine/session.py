@@ -14,10 +14,11 @@ from durable.engine.lease import load_messages
 from durable.engine.mailbox import Mailbox
 from durable.engine.replying import reply_recorded
 from durable.engine.sending import send_recorded, to_record
-from durable.engine.transacting import transact
 from durable.engine.stopping import CancellationRecord, Ending, verdict
+from durable.engine.transacting import transact
 from durable.errors import Fenced
 from durable.execution import Raised
+from durable.ops.continuation import ContinuationOperation
 from durable.ops.operation import KnownOperation, WaitOperation
 from durable.ops.review import ReviewOperation
 from durable.ops.send import SendOperation
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from durable.engine.steps import StepRunner
     from durable.engine.writer import EntryWriter
     from durable.execution import Execution
+    from durable.model.attributes import Attributes
     from durable.model.entry import Entry
+    from durable.model.message import StoredMessage
     from durable.model.run import Run
     from durable.ports import Ports
 
@@ -65,7 +68,14 @@ class Stopped:
     ending: Ending
 
 
-Pause = Ended | Quiescent | OutOfTime | Stopped
+@dataclass(frozen=True, slots=True)
+class Continues:
+    """The run ends here and goes on as another one."""
+
+    operation: ContinuationOperation
+
+
+Pause = Ended | Quiescent | OutOfTime | Stopped | Continues
 
 
 class Session:
@@ -90,6 +100,7 @@ class Session:
             ports, lease.run, execution.journal.outgoing, writer.streams, code_version=code_version
         )
         writer.before = self._announcer.store
+        self._continuation: ContinuationOperation | None = None
         self._wakes = lease.run.wakes
         self._next_look = ports.clock.monotonic() + options.watch
         self._steps = Attempts(
@@ -101,6 +112,16 @@ class Session:
     def unread(self) -> int:
         """How many messages nobody has consumed."""
         return len(self._mailbox)
+
+    @property
+    def messages(self) -> Sequence[StoredMessage]:
+        """Those, in order of arrival."""
+        return self._mailbox.unread
+
+    @property
+    def annotations(self) -> tuple[tuple[str, ...], Attributes]:
+        """The run's tags and attributes as they are now."""
+        return self._announcer.annotations
 
     @property
     def wakes(self) -> int:
@@ -132,7 +153,7 @@ class Session:
             if entry.kind == "send":
                 send_recorded(self._ports, entry)  # recorded by a lost turn, perhaps not performed
             elif entry.kind == "update":
-                reply_recorded(self._ports, self._run.id, entry)
+                reply_recorded(self._ports, self._run, entry)
         if self.verdict is not None:
             return
         if self._run.died:
@@ -145,10 +166,15 @@ class Session:
         while not self._execution.finished:
             if (ending := self.verdict) is not None:
                 return self._at_the_end(Stopped(ending))
+            if self._continuation is not None and not self._continuation.dead:
+                if self._record_cancellation():
+                    continue
+                return Continues(self._continuation)
             self._steps.forget_cancelled()
             self._waits = {location: wait for location, wait in self._waits.items() if not wait.dead}
             if self._ports.clock.monotonic() < self._ends and self._record_next():
                 continue
+            self._announcer.store()  # before bodies of steps run for long
             self._show_reviews()
             out_of_time = self._steps.start_due()
             if self._steps.running:
@@ -296,6 +322,8 @@ class Session:
                     self._waits[operation.key] = operation
                     if isinstance(operation, ReviewOperation):
                         self._reviews.append(operation)
+                case ContinuationOperation():
+                    self._continuation = operation
                 case _:
                     raise TypeError(operation)
         return results
@@ -305,7 +333,7 @@ class Session:
         entry = self._writer.write(operation, value=operation.text)
         if isinstance(operation, AnswerOperation):
             self._writer.confirm()
-            reply_recorded(self._ports, self._run.id, entry)
+            reply_recorded(self._ports, self._run, entry)
 
     def _show_reviews(self) -> None:
         self._reviews = [review for review in self._reviews if not review.dead]

@@ -146,7 +146,14 @@ def undoing(run: Run, *, due_at: float | None, armed: float | None, now: float) 
 
 
 def undone(
-    ports: Ports, run: Run, ending: Status, *, full_error: str | None, not_undone: Sequence[str], unread: int, now: float
+    ports: Ports,
+    run: Run,
+    ending: Status,
+    *,
+    full_error: str | None,
+    not_undone: Sequence[str],
+    unread: int,
+    now: float,
 ) -> Settlement:
     """The rollback is over; steps that could not be undone are named."""
     stored = run.output_stored and full_error is not None and _stored_apart(ports, run, full_error)

@@ -10,47 +10,19 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass
 from time import monotonic  # noqa: TID251 - bodies take real time, also where the clock is virtual
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from durable.step_context import StepContext, enter_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from contextvars import Context
 
-    from durable.model.entry import Compensation, Entry, Kind
-    from durable.options import Step
+    from durable.engine.undoing import Undo
+    from durable.ops.step import StepOperation
 
-
-class Attempted(Protocol):
-    """What attempts are made at: a step of the workflow, or the undo of one."""
-
-    kind: ClassVar[Kind]
-    location: str
-    fn: str | None
-    run_id: str
-    policy: Step
-    context: Context
-
-    @property
-    def mark(self) -> str: ...
-    @property
-    def branches(self) -> str | None: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def dead(self) -> bool: ...
-    @property
-    def attempts(self) -> tuple[Entry, ...]: ...
-    @property
-    def idempotency_key(self) -> str: ...
-    @property
-    def compensation(self) -> Compensation | None: ...
-    @property
-    def call(self) -> Callable[[], Any]: ...
-    @property
-    def arguments(self) -> tuple[tuple[Any, ...], Mapping[str, Any]]: ...
-    def encode(self, value: Any) -> str | None: ...
+    Attempted: TypeAlias = StepOperation | Undo
+    """What attempts are made at."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,13 +11,13 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from durable.engine import settling
+from durable.engine import continuing, settling
 from durable.engine.cache import HistoryCache
 from durable.engine.lease import Lease, Loaded, acquire, load, load_messages
 from durable.engine.opening import open_execution
 from durable.engine.pruning import Pruner
 from durable.engine.rollback import Rollback, done_steps, kept_entries, outcome_of
-from durable.engine.session import Ended, OutOfTime, Pause, Quiescent, Session, Stopped, dead_turns
+from durable.engine.session import Continues, Ended, OutOfTime, Pause, Quiescent, Session, Stopped, dead_turns
 from durable.engine.stopping import never_began, verdict, with_deadline
 from durable.engine.writer import EntryWriter
 from durable.errors import Fenced, LimitExceeded, Misuse, StoreUnavailable
@@ -53,8 +53,8 @@ class Turns:
     new_runner: Callable[[], StepRunner]
     cache: HistoryCache
 
-    def take(self, run_id: str, *, ends: float, longest: float, due_is_near: bool) -> None:
-        """Takes one turn, or leaves the run to whoever holds it.
+    def take(self, run_id: str, *, ends: float, longest: float, due_is_near: bool) -> str | None:
+        """Takes one turn, or leaves the run to whoever holds it; of a run that has continued as new, its successor.
 
         `ends` is when the invocation does, by the monotonic clock; `longest` what a whole invocation has for a step.
         Raises StoreUnavailable when a service does not answer: the lease is given back and the wake must come again.
@@ -65,8 +65,8 @@ class Turns:
         lease = acquire(
             self.ports, run_id, ends=ends, options=self.options, code_version=self.code_version, due_is_near=due_is_near
         )
-        if lease is None:
-            return
+        if not isinstance(lease, Lease):
+            return None if lease is None else lease.successor
         try:
             self._go(lease, longest)
         except Fenced as lost:
@@ -74,11 +74,13 @@ class Turns:
         except Exception:
             self._give_back(lease)
             raise
+        return None
 
     def _go(self, lease: Lease, longest: float) -> None:
         run, loaded = load(self.ports, lease.run, self.cache)
         run = with_deadline(self.app, run, self.ports.clock.now())
         lease = Lease(run, lease.ends)
+        loaded = continuing.with_carried(self.ports, run, loaded)
         consumed = loaded.consumed
         if obsolete := [message.id for message in loaded.messages if message.id in consumed]:
             self.ports.store.delete_messages(run.id, obsolete)
@@ -133,12 +135,19 @@ class Turns:
     ) -> Run | None:
         """Settles, unless something asked for a turn meanwhile; a run that goes on elsewhere need not look again."""
         writer.flush()
+        if isinstance(pause, Continues):
+            return continuing.settle(
+                self.app, self.ports, lease.run, pause.operation, entries=[*loaded.entries, *writer.written],
+                unread=session.messages, annotations=session.annotations, wakes=session.wakes,
+            )  # fmt: skip
         settlement = self._settlement(lease, execution, session, pause)
         if isinstance(pause, Stopped) or (isinstance(pause, Ended) and session.has_failed):
             settlement = self._undone_first(lease.run, loaded, writer, settlement)
         return self._settle(lease, loaded, writer, settlement, None if isinstance(pause, OutOfTime) else session.wakes)
 
-    def _settlement(self, lease: Lease, execution: Execution, session: Session, pause: Pause) -> Settlement:
+    def _settlement(
+        self, lease: Lease, execution: Execution, session: Session, pause: Ended | Stopped | OutOfTime | Quiescent
+    ) -> Settlement:
         now = self.ports.clock.now()
         match pause:
             case Ended():
@@ -169,7 +178,7 @@ class Turns:
             case WakesMoved(run=moved):
                 return moved
             case Settled():
-                if settlement.status == "rolling_back" and settlement.due_at is not None and settlement.due_at <= settlement.at:
+                if settlement.status == "rolling_back" and settlement.due_at == settlement.at:
                     self._wake(lease.run.id, "rolls back")
                 if not settlement.terminal and settlement.ending is None:
                     self.cache.keep(lease.run, [*loaded.entries, *writer.written], loaded.payloads)
@@ -230,7 +239,7 @@ class Turns:
         """Settles whatever asked for a turn meanwhile; a message that came is counted."""
         moved = self._settle(lease, loaded, writer, settlement, lease.run.wakes)
         while moved is not None:
-            unread = replace(loaded, messages=list(load_messages(self.ports, lease.run.id))).unread
+            unread = replace(loaded, messages=list(load_messages(self.ports, lease.run))).unread
             moved = self._settle(lease, loaded, writer, replace(settlement, undelivered=unread), moved.wakes)
 
     def _give_back(self, lease: Lease) -> None:

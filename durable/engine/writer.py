@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from durable.engine.streaming import Streams
 from durable.errors import Fenced
@@ -12,24 +12,16 @@ from durable.model.entry import Entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from durable.engine.stopping import CancellationRecord
+    from durable.engine.undoing import Undo
     from durable.model.answers import Refused
     from durable.model.run import Run
     from durable.model.transaction import TransactItem
     from durable.ops.operation import Operation
     from durable.ports import Ports
 
-
-class Recorded(Protocol):
-    """What entries are written about: operations of the workflow, undos of steps, a cancellation of the run."""
-
-    kind: ClassVar[Kind]
-    location: str
-    fn: str | None
-
-    @property
-    def mark(self) -> str: ...
-    @property
-    def branches(self) -> str | None: ...
+    Recorded: TypeAlias = Operation | Undo | CancellationRecord
+    """What entries are written about."""
 
 
 class EntryWriter:
@@ -100,6 +92,16 @@ class EntryWriter:
             self._n = entry.n
             self.written.append(entry)
         return entry, refused
+
+    def keep(self, data: bytes) -> str:
+        """Stores a blob of the run; its key, which no other blob ever had."""
+        key = f"{self._run.id}/{self._ports.new_id()}"
+        self._ports.blobs.put(key, data)
+        return key
+
+    def fetch(self, key: str) -> bytes | None:
+        """The bytes of a blob, of whatever run."""
+        return self._ports.blobs.get(key)
 
     def _entry(self, operation: Recorded, mark: str, n: int, facts: dict[str, Any]) -> Entry:
         self._time = max(self._time, round(self._ports.clock.now(), 6))

@@ -246,7 +246,9 @@ class Journal:
         record = self.records.get(key)
         operation: Any = self.parked.get(key) if record is None else record.operation or self.parked.get(key)
         if operation is None and not self._is_over(digest(key, "")):
-            raise self.diverged(f'the run was cancelled while it waited for "{key}", and the code does not wait for that')
+            raise self.diverged(
+                f'the run was cancelled while it waited for "{key}", and the code does not wait for that'
+            )
         return operation
 
     def _waits_left(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from durable.model.limits import WAITS_NAMED
 from durable.model.location import digest, lies_within
@@ -19,25 +19,18 @@ WAITS = frozenset({"sleep", "wait", "update", "call", "child", "callback", "webh
 Order = tuple[int, int]
 
 
-class LocatedWait(Protocol):
-    """A wait, or the entry that holds its result."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def location(self) -> str: ...
-    @property
-    def branches(self) -> str | None: ...
-
-
-class NamedWait(LocatedWait, Protocol):
+class NamedWait(Protocol):
     """An operation that the run waits for."""
 
+    kind: ClassVar[Any]
+    location: str
     deadline: float | None
     journal: Any
 
     @property
     def seq(self) -> int: ...
+    @property
+    def branches(self) -> str | None: ...
 
 
 def name_waits(waiting: Iterable[NamedWait], at_most: int = WAITS_NAMED) -> tuple[tuple[Wait, ...], str | None]:
@@ -83,7 +76,7 @@ class SettledWaits:
         self.further = None if waits_digest is None else FurtherWaits.parse(waits_digest)
         self._excused = False
 
-    def deadline(self, operation: LocatedWait, asked: float | None) -> float | None:
+    def deadline(self, operation: NamedWait, asked: float | None) -> float | None:
         """The deadline of a wait that is awaited now: the recorded one, if the run was suspended on it."""
         if not self._ahead:
             return asked
@@ -115,7 +108,7 @@ class SettledWaits:
         return [wait for wait in digests if wait not in self._deadlines]
 
 
-def _digest_of(wait: LocatedWait) -> str:
+def _digest_of(wait: NamedWait | Entry) -> str:
     """Stands for a wait, and for the branches beside it: those of a join or race cannot change while the run waits."""
     return digest(wait.location, wait.kind if wait.branches is None else f"{wait.kind} {wait.branches}")
 

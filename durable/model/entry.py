@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Kind = Literal[
     "step", "sleep", "wait", "send", "call", "update", "loop", "transact", "join", "race", "map", "block", "child", "callback",
-    "webhook", "review", "entity", "version", "removed", "state", "stream", "cancel", "checkpoint",
+    "webhook", "review", "entity", "version", "removed", "state", "stream", "cancel", "checkpoint", "continuation",
 ]  # fmt: skip
 
 FailureKind = Literal["critical", "timeout", "exhausted", "rollback"]

@@ -29,6 +29,10 @@ class Deliver:
     name: str
     body: str
     kind: MessageKind = "signal"
+    arrived_at: float | None = None
+    """When it was accepted first, of one that is led on to the run that continues the one it was sent to."""
+    sequence: str = ""
+    """Its place among messages of that moment."""
     type: Literal["message"] = "message"
 
 

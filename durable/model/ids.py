@@ -8,7 +8,8 @@ import re
 from durable.errors import InvalidName
 from durable.model.limits import NAME_BYTES, RUN_ID_BYTES
 
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@=+-]*")
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@=+~-]*")
+_GENERATION = re.compile(r"~([1-9][0-9]*)")
 _MESSAGE_ID = re.compile(r"[!-~]+")
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -20,6 +21,28 @@ def check_run_id(run_id: str) -> str:
     if not _RUN_ID.fullmatch(run_id):
         raise InvalidName("run id", run_id, "letters, digits and . _ : @ = + - only, starting with a letter or digit")
     return run_id
+
+
+def check_new_run_id(run_id: str) -> str:
+    """As `check_run_id`, for an id that a caller chooses: `~` is left to runs that continue others."""
+    if "~" in run_id:
+        raise InvalidName("run id", run_id, "no ~: it numbers the runs that continue one another")
+    return check_run_id(run_id)
+
+
+def generation_of(run_id: str, lineage: str | None) -> int:
+    """The how-manieth of its lineage a run is; the first is 1 and has the lineage's own id."""
+    number = _GENERATION.fullmatch(run_id[run_id.rfind("~") :]) if lineage is not None and "~" in run_id else None
+    return 1 if number is None else int(number[1])
+
+
+def generation_id(lineage: str, number: int) -> str:
+    """The id of a later run of a lineage: `order-7~2`; shortened by a hash where it would be too long."""
+    suffix = f"~{number}"
+    if len(lineage) + len(suffix) <= RUN_ID_BYTES:
+        return lineage + suffix
+    digest = hashlib.sha256(lineage.encode()).hexdigest()[:32]
+    return f"{lineage[: RUN_ID_BYTES - len(digest) - len(suffix) - 1]}.{digest}{suffix}"
 
 
 def check_message_id(message_id: str) -> str:

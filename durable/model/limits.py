@@ -22,6 +22,9 @@ PAYLOAD_BYTES: Final = 256 * 1024
 UNDO_BYTES: Final = 64 * 1024
 """Arguments kept for undoing a step: they are part of its entry, beside the result."""
 
+BLOB_BYTES: Final = 64 * 1024 * 1024
+"""Largest value of ctx.offload: it has to fit into the function's memory several times over."""
+
 COMPRESS_BYTES: Final = 4 * 1024
 """Larger values are compressed before they are stored: a write costs one unit per KB."""
 

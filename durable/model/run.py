@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from durable.model.limits import INLINE_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,6 +25,10 @@ ATTENTION: Final[frozenset[Status]] = frozenset({"failed", "dead", "blocked"})
 
 EPOCH_ORIGIN: Final = 1_577_836_800
 """2020-01-01T00:00:00Z; epochs start at the milliseconds since then, so that a number never returns."""
+
+
+LOST_START_SECONDS: Final = 30.0
+"""A run whose first envelope is lost is found by maintenance after this time."""
 
 
 def first_epoch(now: float) -> int:
@@ -169,3 +175,30 @@ class Settlement:
     def terminal(self) -> bool:
         """Whether the run ends with it."""
         return self.status in TERMINAL
+
+
+def pending_run(
+    *, id: str, workflow: str, version: str, input: str | None, input_digest: str, writer: str, now: float,
+    tags: tuple[str, ...] = (),
+) -> tuple[Run, str | None]:  # fmt: skip
+    """The record of a run that begins now, and its input where that is stored apart."""
+    epoch = first_epoch(now)
+    apart = input is not None and len(input.encode()) > INLINE_BYTES
+    run = Run(
+        id=id,
+        workflow=workflow,
+        version=version,
+        status="pending",
+        created_at=now,
+        updated_at=now,
+        epoch=epoch,
+        born=epoch,
+        clean_epoch=epoch,
+        writer=writer,
+        input=None if apart else input,
+        input_stored=apart,
+        input_digest=input_digest,
+        tags=tags,
+        due_at=now + LOST_START_SECONDS,
+    )
+    return run, input if apart else None

@@ -30,6 +30,8 @@ def seal(entries: list[Entry]) -> tuple[Mapping[str, int], frozenset[str], list[
 def _counts(over: frozenset[str], latest: Mapping[str, int]) -> Callable[[Entry], bool]:
     def counts(entry: Entry) -> bool:
         location = entry.location
+        if entry.mark.startswith("!"):
+            return True  # a rollback undoes past iterations too, and must know which it has undone
         if entry.mark.startswith("~") and (location in over or int(entry.mark[1:]) < latest[location]):
             return False
         bracket = location.find("[")

@@ -30,33 +30,47 @@ class Branches:
         self._keys = keys
         """All keys in one text: every entry in a branch is checked for it."""
         self._settled = settled
-        self.tasks: list[asyncio.Task[Any]] = []
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._begun: set[str] = set()
 
     def start(self, key: str, name: str, body: Body) -> None:
         """Starts a branch in the scope `location/name/`."""
         scope = self._scope.within(f"{self._location}/{name}/", self._keys)
         context = contextvars.copy_context()
         context.run(current_scope.set, scope)
-        self.tasks.append(self._journal.loop.create_task(self._run(key, scope, body), context=context))
+        self._tasks[key] = self._journal.loop.create_task(self._run(key, scope, body), context=context)
+
+    @property
+    def tasks(self) -> list[asyncio.Task[Any]]:
+        """Those that have not ended."""
+        return list(self._tasks.values())
 
     def cancel(self) -> None:
-        """Cancels the branches that have not ended."""
-        for task in self.tasks:
+        """Cancels the branches that have not ended; one that has not begun ends here, because its task never runs."""
+        for key, task in list(self._tasks.items()):
             task.cancel()
+            if key not in self._begun and key in self._tasks:
+                self._end(key, None, _as_failure(key, asyncio.CancelledError()))
 
     async def _run(self, key: str, scope: Scope, body: Body) -> None:
+        self._begun.add(key)
         try:
             value = await body()
         except INTERRUPTS:
             raise
         except BaseException as error:
-            self._settled(key, None, _as_failure(key, error))
+            self._end(key, None, _as_failure(key, error))
             if isinstance(error, asyncio.CancelledError):
                 raise
         else:
             if scope.unawaited:
                 self._journal.loop.fail(unawaited(scope))
-            self._settled(key, value, None)
+            self._end(key, value, None)
+
+    def _end(self, key: str, value: Any, failure: Exception | None) -> None:
+        del self._tasks[key]
+        self._begun.discard(key)
+        self._settled(key, value, failure)
 
 
 def _as_failure(key: str, error: BaseException) -> Exception:

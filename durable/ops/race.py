@@ -5,7 +5,7 @@
 | called    | claims its name                                                                      |
 | running   | every branch is a task; the branches' own operations are in the history              |
 | decided   | the losers are cancelled and not waited for; what they had consumed stays consumed   |
-| cancelled | cancels every branch, then raises the cancellation                                   |
+| cancelled | cancels every branch, waits for their clean-up, then raises the cancellation         |
 | over      | the winner, or RaceError when every branch has failed                                |
 
 It has no entry of its own: the order of record decides again who wins, so every replay has the same winner.
@@ -55,6 +55,11 @@ class _Race:
             self._branches.start(key, escape(key), body)
         try:
             winner = await self._decided
+        except asyncio.CancelledError:
+            self._branches.cancel()
+            if left := self._branches.tasks:
+                await asyncio.wait(left)
+            raise
         finally:
             self._branches.cancel()
         if winner is None:

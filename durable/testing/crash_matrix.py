@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from durable.errors import Deadlock, RunError
 from durable.model.history import counting_entries
+from durable.model.sealing import seal
 from durable.testing.wake_sources import check_wake_sources
 
 if TYPE_CHECKING:
@@ -163,9 +164,10 @@ def _ending(store: MemoryStore, run: Run, epochs: Sequence[str]) -> Ending:
         return text
 
     output = store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output
+    _, _, lasting = seal(list(counting_entries(run, store.history(run.id))))  # the rest goes now or a turn later
     results = [
         (entry.location, entry.kind, comparable(str(entry.error) if entry.error else str(entry.value)))
-        for entry in counting_entries(run, store.history(run.id))
+        for entry in lasting
         if not entry.mark
     ]
     if len({location for location, _, _ in results}) != len(results):

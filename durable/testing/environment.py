@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from durable.client import Client, RunHandle
 from durable.engine.options import EngineOptions
 from durable.engine.steps import ThreadStepRunner
-from durable.errors import Deadlock
+from durable.errors import Deadlock, RunNotFound
 from durable.model.duration import seconds as to_seconds
 from durable.testing import crash_matrix
 from durable.testing.mocks import Mock, Mocks
@@ -140,14 +140,17 @@ class TestEnvironment(Client):
 
     def _has_result(self, run_id: str) -> bool:
         self.world.settle_down()
-        record = self.world.services.store.get(run_id)
-        if record is None or record.ended:
+        try:
+            record = self.get(run_id)
+        except RunNotFound:
+            return True
+        if record.ended:
             return True
         return record.status == "blocked" and not self.world.sweep_is_due_after_deployment
 
     def _why_stuck(self, run_id: str) -> str:
-        record = self.world.services.store.get(run_id)
-        waits_for = "nothing" if record is None else record.reason or ", ".join(record.waiting_for) or record.status
+        record = self.get(run_id)
+        waits_for = record.reason or ", ".join(record.waiting_for) or record.status
         return (
             f'run "{run_id}" waits for {waits_for}, and nothing that could wake it is on its way. '
             "Send what it waits for before asking for its result."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from durable.ports import RunQueue, Store, Timers
+from durable.ports import Blobs, RunQueue, Store, Timers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,12 +48,13 @@ def intercepted(ports: Ports, interceptor: Interceptor) -> Ports:
         store=cast("Store", _InterceptedPort("store", Store, ports.store, interceptor)),
         runs=cast("RunQueue", _InterceptedPort("runs", RunQueue, ports.runs, interceptor)),
         timers=cast("Timers", _InterceptedPort("timers", Timers, ports.timers, interceptor)),
+        blobs=cast("Blobs", _InterceptedPort("blobs", Blobs, ports.blobs, interceptor)),
     )
 
 
 CALL_NAMES = frozenset(
     f"{name}.{method}"
-    for name, protocol in (("store", Store), ("runs", RunQueue), ("timers", Timers))
+    for name, protocol in (("store", Store), ("runs", RunQueue), ("timers", Timers), ("blobs", Blobs))
     for method in methods_of(protocol)
 )
 """Every name that an interceptor can be given."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random  # noqa: TID251 - ids must repeat, so their entropy is seeded
 from typing import TYPE_CHECKING, Protocol
 
-from durable.adapters.memory import MemoryRunQueue, MemoryStore, MemoryTimers, VirtualClock
+from durable.adapters.memory import MemoryBlobs, MemoryRunQueue, MemoryStore, MemoryTimers, VirtualClock
 from durable.model.ids import ulid
-from durable.ports import Ports, RunQueue, Store, Timers
+from durable.ports import Blobs, Ports, RunQueue, Store, Timers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,11 +76,19 @@ class Services:
     runs: SourceOfRuns
     timers: SourceOfTimers
     new_id: Ids
+    blobs: Blobs = field(default_factory=MemoryBlobs)
 
     @property
     def ports(self) -> Ports:
         """The engine's view."""
-        return Ports(store=self.store, runs=self.runs, timers=self.timers, clock=self.clock, new_id=self.new_id)
+        return Ports(
+            store=self.store,
+            runs=self.runs,
+            timers=self.timers,
+            clock=self.clock,
+            new_id=self.new_id,
+            blobs=self.blobs,
+        )
 
     @property
     def memory(self) -> MemoryStore:

@@ -37,7 +37,9 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewWorld]:
         def client(service: str) -> Any:
             return emulator.client(service)
 
-        clients = Clients(dynamodb=client("dynamodb"), sqs=client("sqs"), scheduler=client("scheduler"))
+        clients = Clients(
+            dynamodb=client("dynamodb"), sqs=client("sqs"), scheduler=client("scheduler"), make_s3=lambda: client("s3")
+        )
         yield lambda: ministack_world(clients, stack=f"contract-{next(NUMBERS)}")
 
 

@@ -8,8 +8,8 @@ import pytest
 from durable.local.template import Template, references, referred
 
 ROLE = "AWS::IAM::Role"
-NAMED_ONLY_WHEN_USED = ("schedule/${ScheduleGroup}/*",)
-"""Resources whose names are not known before; their wildcard stands behind the name of a group of this stack."""
+NAMED_ONLY_WHEN_USED = ("schedule/${ScheduleGroup}/*", "${Bucket.Arn}/*")
+"""Resources whose names are not known before; their wildcard stands behind the name of a group or bucket of this stack."""
 
 
 def test_no_statement_has_a_wildcard_action(template: Template) -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from durable.errors import JoinError, RaceError, WaitTimeout
+from durable.errors import JoinError, MapError, RaceError, WaitTimeout
 from durable.journal import current_scope
 from durable.values import Break, Continue
 from tests.properties.virtual_engine import Ctx
@@ -30,11 +30,15 @@ def pair(x: int) -> list[int]:
     return [x, x]
 
 
+def count_up(n: int) -> Break[int] | Continue[int]:
+    return Break(n) if n % 4 == 0 else Continue(n + 1)
+
+
 FUNCTIONS: tuple[Callable[[int], Any], ...] = (increment, refuse_thirds, pair)
 
-LEAVES = ["step"] * 6 + ["sleep", "next", "timer", "yield", "event_wait", "event_set", "now", "version"]
+LEAVES = ["step"] * 6 + ["sleep", "next", "timer", "yield", "event_wait", "event_set", "now", "version", "wait_until"]
 TREES = ["sequence"] * 4 + [
-    "gather", "task_group", "timeout", "wait_for", "race", "join", "map", "loop", "try", "finally", "bare_except",
+    "gather", "task_group", "timeout", "wait_for", "race", "join", "map", "try_map", "loop", "retrying", "try_block", "try", "finally", "bare_except",
     "spawn", "shield", "lock", "semaphore", "first_done", "as_completed", "generator", "wait_all", "cancel_and_wait",
 ]  # fmt: skip
 
@@ -69,7 +73,7 @@ def _node(rng: random.Random, depth: int, numbers: Any) -> Node:
         "join": 4,
     }
     pairs = {"try", "bare_except", "finally", "generator", "spawn", "cancel_and_wait"}
-    single = {"timeout", "wait_for", "shield", "lock", "semaphore", "map", "loop"}
+    single = {"timeout", "wait_for", "shield", "lock", "semaphore", "map", "try_map", "loop", "retrying", "try_block"}
     amount = rng.randint(1, width[kind]) if kind in width else 2 if kind in pairs else 1 if kind in single else 0
     return Node(
         kind,
@@ -138,6 +142,13 @@ class Interpreter:
     async def _version(self, node: Node) -> Any:
         version = self.ctx.get_version(self.unused(node.name), 2)
         return await self.ctx.step(increment, version) if version == 2 else await self.ctx.step(pair, 1)
+
+    async def _wait_until(self, node: Node) -> Any:
+        timeout = None if node.flag else node.delay
+        try:
+            return await self.ctx.wait_until(self.unused(node.name), count_up, node.number, timeout)
+        except WaitTimeout:
+            return "not in time"
 
     async def _event_set(self, node: Node) -> Any:
         self.shared.events[node.number % 2].set()
@@ -224,6 +235,35 @@ class Interpreter:
 
         try:
             return await self.ctx.map(self.unused(node.name), range(node.count), one, concurrency=1 + node.number % 3)
+        except Exception as error:
+            return repr(error)
+
+    async def _try_map(self, node: Node) -> Any:
+        async def one(_: Ctx, __: int) -> Any:
+            return await self.run(node.children[0])
+
+        bounds = {"concurrency": 1 + node.number % 3}
+        bounds |= {"enough": 1 + node.count // 2} if node.flag else {"tolerate": node.number % 2}
+        try:
+            result = await self.ctx.try_map(self.unused(node.name), range(node.count), one, **bounds)
+        except MapError as error:
+            result = error.result
+        return [repr(outcome) for outcome in result.outcomes]
+
+    async def _try_block(self, node: Node) -> Any:
+        async def body(_: Ctx) -> Any:
+            return await self.run(node.children[0])
+
+        return repr(await self.ctx.try_block(self.unused(node.name), body))
+
+    async def _retrying(self, node: Node) -> Any:
+        async def body(ctx: Ctx) -> str:
+            found = await Interpreter(ctx, Shared()).run(node.children[0])
+            luck = await ctx.step(refuse_thirds, round(ctx.now()))
+            return repr((found, luck))
+
+        try:
+            return await self.ctx.retrying(self.unused(node.name), body, node.number % 4)
         except Exception as error:
             return repr(error)
 

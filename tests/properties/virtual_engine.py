@@ -18,14 +18,18 @@ from durable.model.message import StoredMessage
 from durable.model.run import Wait
 from durable.ops.join import join
 from durable.ops.loop import loop
-from durable.ops.map import map_items
+from durable.ops.map import Items, map_items
 from durable.ops.operation import KnownOperation, Operation, WaitOperation
 from durable.ops.race import race
 from durable.ops.receive import ReceiveOperation
+from durable.ops.retrying import retrying
 from durable.ops.sleep import SleepOperation, SleepUntilOperation
 from durable.ops.step import StepOperation
+from durable.ops.try_block import try_block
+from durable.ops.try_map import Bounds, try_map
 from durable.ops.version import VersionOperation
-from durable.options import MISSING, Step
+from durable.ops.wait_until import Polling, wait_until
+from durable.options import MISSING, Backoff, Step
 
 POLICY = Step()
 STARTED_AT = 1_000_000.0
@@ -77,6 +81,22 @@ class Ctx:
 
     def loop(self, name: str, body: Any, state: Any = MISSING, history: int = 20) -> Any:
         return loop(self.execution, name, body, partial(body, self), state=state, history=history)
+
+    def try_map(
+        self, name: str, items: Iterable[Any], fn: Callable[[Ctx, Any], Awaitable[Any]], **bounds: Any
+    ) -> Any:
+        known = Bounds(**{"concurrency": 10, "tolerate": None, "enough": None, **bounds})
+        return try_map(self.execution, name, Items.of(name, items, None), partial(fn, self), known)
+
+    def try_block(self, name: str, body: Callable[[Ctx], Awaitable[Any]]) -> Any:
+        return try_block(self.execution, name, partial(body, self), ("step", "join", "race", "block"))
+
+    def retrying(self, name: str, body: Callable[[Ctx], Awaitable[Any]], retries: int) -> Any:
+        return retrying(self.execution, name, partial(body, self), retries=retries, backoff=Backoff(1))
+
+    def wait_until(self, name: str, check: Callable[..., Any], state: Any, timeout: float | None = None) -> Any:
+        polling = Polling(every=Backoff(1), timeout=timeout, attempts=None, policy=POLICY)
+        return wait_until(self.execution, name, check, polling, state)
 
     def get_version(self, name: str, latest: int) -> int:
         return VersionOperation(self.execution, name, latest).answer

@@ -16,6 +16,8 @@ World = Callable[[App[Any]], TestEnvironment]
 
 ON_AWS_TOO = {
     "test_at_most_once",
+    "test_attributes_and_tags",
+    "test_breakpoints",
     "test_changed_code",
     "test_duplicate_messages",
     "test_large_values",
@@ -25,10 +27,15 @@ ON_AWS_TOO = {
     "test_message_satisfies_one_wait",
     "test_message_to_nobody",
     "test_next_any_and_batch",
+    "test_offload",
+    "test_published_state",
+    "test_reviews",
     "test_sleep_of_nothing",
     "test_start",
     "test_step_that_kills_its_process",
+    "test_streams",
     "test_terminate",
+    "test_updates",
     "test_user_errors",
     "test_values",
 }

@@ -99,4 +99,4 @@ def emulated(world: AwsWorld) -> Services:
     new_id = SeededIds(clock)
     runs: Any = EmulatedRunQueue(world, clock)
     timers = MemoryTimers(clock, new_id, runs, visibility_timeout=VISIBILITY_SECONDS)
-    return Services(clock=clock, store=world.store, runs=runs, timers=timers, new_id=new_id)
+    return Services(clock=clock, store=world.store, runs=runs, timers=timers, new_id=new_id, blobs=world.ports.blobs)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from durable import App, Context, NotWaiting, RunEnded
+from durable import App, Break, Context, Continue, NotWaiting, RunEnded
 from durable.testing import TestEnvironment
 
 app = App("breakpoints")
@@ -43,8 +43,6 @@ def test_continuing_twice_does_not_pass_the_same_breakpoint_of_the_next_round() 
         return await ctx.loop("round", body, state=0)
 
     async def body(ctx: Context, n: int) -> Any:
-        from durable import Break, Continue
-
         await ctx.breakpoint("stop")
         return Break(n) if n == 1 else Continue(n + 1)
 

@@ -154,7 +154,6 @@ def test_two_loops_after_each_other(world: World) -> None:
     assert played_cold(twice, app) == [36 + 49, 25 + 36 + 49]
 
 
-@pytest.mark.xfail(reason="turns do not prune yet", strict=False)
 def test_a_loop_of_many_iterations_keeps_its_history_small(world: World) -> None:
     env = world(app)
     handle = env.start(collected, id="r")

@@ -49,7 +49,7 @@ async def adder(ctx: Context) -> int:
 
 
 def stored(env: TestEnvironment, run_id: str) -> int:
-    return len(env.world.services.store.history(run_id))
+    return len(env.history(run_id))
 
 
 def test_i7_a_thousand_iterations_in_one_turn_leave_a_window() -> None:

@@ -1,11 +1,12 @@
 """A map runs a few items at a time, keeps their order, and carries ten thousand of them."""
 
+import functools
 import time
 from typing import Any
 
 import pytest
 
-from durable import App, Context, NonRetryableError, RunBlocked, RunFailed, Step
+from durable import App, Context, MapError, NonRetryableError, RunBlocked, RunFailed, Step
 from durable.testing import TestEnvironment
 from tests.scenarios.conftest import World
 from tests.scenarios.replaying import played_cold
@@ -124,3 +125,21 @@ def test_every_prefix_of_its_history_replays() -> None:
 
 def test_dying_anywhere_changes_nothing() -> None:
     TestEnvironment(app).run_crash_matrix(squares, 4)
+
+
+async def broken(ctx: Context, n: int) -> int:
+    raise KeyError(n)
+
+
+@app.workflow
+async def fails_before_others_begin(ctx: Context) -> str:
+    for name, operation in (("map", ctx.map), ("try", functools.partial(ctx.try_map, tolerate=0))):
+        try:
+            await operation(name, [1, 2, 3], broken)
+        except (KeyError, MapError) as error:
+            await ctx.step(f"note-{name}", square, len(str(error)))
+    return "over"
+
+
+def test_a_failure_before_the_others_have_begun_ends_it(world: World) -> None:
+    assert world(app).start(fails_before_others_begin, id="r").result() == "over"

@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from durable import (
-    App, Backoff, Context, NonRetryableError, RollbackError, RunBlocked, RunFailed, Signal, Step,
+    App,
+    Backoff,
+    Context,
+    NonRetryableError,
+    RollbackError,
+    RunBlocked,
+    RunFailed,
+    Signal,
+    Step,
 )  # fmt: skip
 from durable.testing import TestEnvironment
 from tests.scenarios.conftest import World

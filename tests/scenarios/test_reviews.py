@@ -37,7 +37,10 @@ def note(text: str) -> str:
 @app.workflow
 async def expense(ctx: Context, cents: int) -> Review:
     review = await ctx.review(
-        "expense", Claim(cents=cents), reviewers=["ann", "bob"], escalate=[after("4h", to="boss"), auto_reject("2 days")]
+        "expense",
+        Claim(cents=cents),
+        reviewers=["ann", "bob"],
+        escalate=[after("4h", to="boss"), auto_reject("2 days")],
     )
     await ctx.step("note", note, review.comment)
     return review

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from durable import (
-    App, Context, MapError, NonRetryableError, RollbackError, RunFailed, Signal, Skipped, Step,
+    App,
+    Context,
+    MapError,
+    NonRetryableError,
+    RollbackError,
+    RunFailed,
+    Signal,
+    Skipped,
+    Step,
 )  # fmt: skip
 from durable.testing import TestEnvironment
 from tests.scenarios.conftest import World

@@ -8,7 +8,7 @@ import pytest
 
 from durable.adapters.dynamodb import keys as layout
 from durable.adapters.memory import MemoryStore
-from durable.engine import lease, settling
+from durable.engine import fencing, settling
 from durable.engine.cache import HistoryCache, Kept
 from durable.engine.lease import Loaded
 from durable.engine.session import Session
@@ -111,7 +111,7 @@ class FencesForAllStore(MemoryStore):
 def fence_recomputed(ports: Ports, run: Run, entries: Sequence[Entry]) -> Run:
     """Forgets that a fence once recorded is final."""
     fences = {
-        epoch: lease.gap_free_prefix({entry.n for entry in entries if entry.epoch == epoch})
+        epoch: fencing.gap_free_prefix({entry.n for entry in entries if entry.epoch == epoch})
         for epoch in range(run.clean_epoch + 1, run.epoch)
     }
     ports.store.record_fences(run.id, epoch=run.epoch, fences=fences)
@@ -153,14 +153,14 @@ def take_stale(self: HistoryCache, run: Run) -> Kept | None:
 
 MUTATIONS = [
     Mutation(
-        "no_fence", "what a lost epoch writes late is ignored", patches=[(lease, "_fence", lambda _, run, __: run)]
+        "no_fence", "what a lost epoch writes late is ignored", patches=[(fencing, "fence", lambda _, run, __: run)]
     ),
     Mutation(
         "highest_number",
         "a fence is a gap-free prefix, not the highest number seen",
-        patches=[(lease, "gap_free_prefix", lambda numbers, floor=0: max(numbers, default=floor))],
+        patches=[(fencing, "gap_free_prefix", lambda numbers, floor=0: max(numbers, default=floor))],
     ),
-    Mutation("fence_recomputed", "a fence is final", patches=[(lease, "_fence", fence_recomputed)]),
+    Mutation("fence_recomputed", "a fence is final", patches=[(fencing, "fence", fence_recomputed)]),
     Mutation("fences_for_all", "only the owner records fences", store=FencesForAllStore),
     Mutation("overwriting", "an older epoch never writes over a newer one", store=OverwritingStore),
     Mutation("same_epoch", "every acquisition has an epoch of its own", store=SameEpochStore),

@@ -75,7 +75,7 @@ class Listing:
             self._requests.pages(
                 IndexName="attention",
                 KeyConditionExpression="#attention = :attention",
-                FilterExpression="#code_version <> :code_version",
+                FilterExpression="attribute_not_exists(#code_version) OR #code_version <> :code_version",
                 ExpressionAttributeNames={"#attention": "attention", "#code_version": "code_version"},
                 ExpressionAttributeValues={
                     ":attention": a.text(f"blocked#{shard}"),

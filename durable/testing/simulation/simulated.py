@@ -224,7 +224,12 @@ class Simulation:
 
     def _new_container(self) -> Orchestrator:
         options = EngineOptions(
-            parallel_runs=1, short_wait=self.weather.short_wait, reserve=1.0, lease_margin=1.0, watch=2.0, dead_turns=50
+            parallel_runs=1,
+            short_wait=self.weather.short_wait,
+            reserve=1.0,
+            lease_margin=1.0,
+            watch=self.weather.watch,
+            dead_turns=50,
         )
         return Orchestrator(workload.app, self.intercepted, code_version="1", options=options, steps=InlineStepRunner)
 

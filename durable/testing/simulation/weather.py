@@ -33,6 +33,8 @@ class Weather:
     messages: int
     pace: float
     """How much time passes at an event, at most."""
+    watch: float
+    """How often a turn looks at the run record while a step runs: where it hardly does, a lost turn writes on for longer."""
 
 
 def weather_of(random: Random) -> Weather:
@@ -46,6 +48,7 @@ def weather_of(random: Random) -> Weather:
         short_wait=random.choice([0.0, 1.0]),
         messages=random.randint(2, 6),
         pace=1.0 if fine else random.choice([1.0, 3.0]),
+        watch=random.choice([2.0, 1_000.0]),
     )
 
 

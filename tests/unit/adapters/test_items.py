@@ -10,6 +10,7 @@ from durable.adapters.dynamodb import items, keys
 from durable.adapters.dynamodb.capacity import item_bytes
 from durable.errors import ErrorInfo
 from durable.model.entry import Compensation, Entry
+from durable.model.location import escape
 from durable.model.message import StoredMessage
 from durable.model.run import Carried, Cut, Run, Settlement, Wait
 
@@ -91,9 +92,21 @@ def test_an_ordinary_run_record_stays_under_a_kilobyte() -> None:
         input='{"order": "' + "x" * 180 + '"}', input_digest="d" * 32, tags=("shop", "region:eu"),
         started_at=NOW, updated_at=NOW, lease_owner=ULID, lease_until=NOW, due_at=NOW, armed=NOW,
         waiting_for=("signal:approve", "signal:cancel"), waits=(Wait(digest="d" * 12, deadline=NOW),) * 2,
-        reason='signal "approve" until 2026-12-30 10:00 UTC', code_version="$LATEST", python="3.13",
+        reason='signal "approve" until 2026-12-30 10:00 UTC', code_version="$LATEST", python="3.13", deadline=NOW, attributes={"cents": 1200},
     )  # fmt: skip
     assert item_bytes(items.run_item(run, 4)) < 1024
+
+
+@pytest.mark.parametrize("mark", ["", "?1", "@2", "~30", "!", "!@2", "^"])
+@pytest.mark.parametrize("name", ["hello!", "2^10", "a@b", "really?!", "~", "plain"])
+def test_a_name_is_not_taken_for_a_mark(name: str, mark: str) -> None:
+    entry = replace(ENTRY, location=f"a/{escape(name)}#2", mark=mark)
+    assert items.read_entry(items.entry_item("run-1", entry)) == entry
+    assert items.read_kept(items.kept_item("run-1", entry)) == entry
+
+
+def test_replies_expire_by_whole_seconds() -> None:
+    assert items.reply_item("run-1", "m-1", "done", 12.25)["expires_at"] == {"N": "13"}
 
 
 @pytest.mark.parametrize(("size", "kind"), [(4096, "S"), (4097, "B")])
@@ -118,8 +131,10 @@ def test_runs_are_spread_over_the_shards_and_stay_there() -> None:
     assert keys.shard_of("run-1", 4) == keys.shard_of("run-1", 4)
 
 
-def test_the_run_record_is_not_loaded_with_the_history() -> None:
+def test_neither_the_run_record_nor_what_is_published_is_loaded_with_the_history() -> None:
     low, high = keys.LOADED
     loaded = [keys.entry_key("a"), keys.payload_key("output", 7), keys.message_key("~" * 9), keys.message_key("!")]
+    loaded.append(keys.kept_key(7, 1))
     assert all(low <= sk <= high for sk in loaded)
-    assert not low <= keys.META <= high
+    apart = [keys.META, keys.state_key("a"), keys.chunk_key("a", "1")]
+    assert not any(low <= sk <= high for sk in apart)

@@ -57,9 +57,9 @@ class Cut:
         self.store = store
         self._line = line
 
-    def twice(self, perform: Callable[[], Any]) -> Any:
-        """Performs with the reply lost, then once more."""
-        self.after(0)
+    def twice(self, perform: Callable[[], Any], *, after: int = 0) -> Any:
+        """Performs with the reply of one request lost, then once more."""
+        self.after(after)
         with pytest.raises(StoreUnavailable):
             perform()
         self._line.requests_left = None
@@ -146,13 +146,13 @@ def test_a_reopening(cut: Cut) -> None:
     assert answer.run.epoch == run.epoch + 2
 
 
-@pytest.mark.parametrize("unburied", [[], ["m-1"]])
-def test_a_cut(cut: Cut, unburied: list[str]) -> None:
+@pytest.mark.parametrize(("unburied", "after"), [([], 0), (["m-1"], 0), (["m-1"], 1)])
+def test_a_cut(cut: Cut, unburied: list[str], after: int) -> None:
     created(cut.store)
     mine = owned(cut.store)
     taken_back = HistoryCut(mine.epoch, 1, mine.epoch)
     cut.store.bury("run-1", ["m-1"])
-    cut.twice(lambda: cut.store.record_cut("run-1", epoch=mine.epoch, cut=taken_back, unburied=unburied))
+    cut.twice(lambda: cut.store.record_cut("run-1", epoch=mine.epoch, cut=taken_back, unburied=unburied), after=after)
     run = cut.store.get("run-1")
     assert run is not None
     assert run.cuts == (taken_back,)
@@ -170,7 +170,7 @@ def test_a_chunk(cut: Cut) -> None:
     assert cut.store.read_stream("run-1", "tokens") == [Chunk("01", "text")]
 
 
-@pytest.mark.parametrize("request_number", range(5))
+@pytest.mark.parametrize("request_number", range(8))
 def test_a_deletion_cut_short_anywhere_is_completed_by_the_next(cut: Cut, request_number: int) -> None:
     created(cut.store)
     cut.store.put_entry("run-1", an_entry())

@@ -163,7 +163,6 @@ def with_version(latest):
         lambda ctx: ctx.continue_as_new(None),
         lambda ctx: ctx.entity(int, "k"),
         lambda ctx: ctx.removed("n", "step"),
-        lambda ctx: ctx.offload("o", dict),
     ],
 )
 def test_what_is_missing_stops_the_run_at_the_call(missing) -> None:
