@@ -10,8 +10,6 @@ PENDING: Final = frozenset({
     # workflow code
     "ctx.call", "ctx.wait_for_event", "ctx.callback", "ctx.webhook",
     "ctx.child", "ctx.start_child", "ctx.entity",
-    "ctx.removed",
-    
     # registration
     "app.entity", "app.schedule", "app.on_event", "app.queue", "@app.workflow(singleton=...)",
     "@app.workflow(max_entries=...)",

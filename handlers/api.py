@@ -15,6 +15,7 @@ from durable.errors import InvalidInput
 from handlers import bootstrap, problems
 from handlers.answers import answer, body_of
 from handlers.bootstrap import AppNotFound
+from handlers.exporting import add_exporting
 from handlers.people import add_people
 from handlers.problems import Problem
 from handlers.requests import MessageRequest, NoBody, StartRequest, TerminateRequest
@@ -51,6 +52,7 @@ def build(runs: Runs) -> APIGatewayHttpResolver:
     _add_reading(api, runs)
     _add_steering(api, runs)
     add_people(api, runs.client)
+    add_exporting(api, runs.client)
     return api
 
 

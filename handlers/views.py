@@ -31,6 +31,8 @@ def run_view(run: Run, *, input: str | None, output: str | None, now: float) -> 
         "tags": list(run.tags),
         "attributes": attributes_view(run.attributes),
         "parent": run.parent,
+        "lineage": run.lineage,
+        "successor": run.successor,
         "input": payload(input),
         "output": payload(output),
         "error": error_view(run.error),

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from durable.cli.api import Api, Refusal, Unreachable, run_path
+from durable.cli.replay import add_replaying
 from durable.cli.timeline import STATUS_STYLE, printable, render
 
 cli = typer.Typer(
@@ -99,7 +100,7 @@ def show(run_id: RunId, as_json: AsJson = False, url: Url = LOCAL) -> None:
     """Show what a run has done, and why it waits."""
     api = _api(url)
     record = api.get(run_path(run_id))
-    entries = api.get(run_path(run_id, "history"))["entries"]
+    entries = api.get(run_path(record["id"], "history"))["entries"]  # of a run that continued as new the last
     _print({**record, "history": entries}, as_json, render(record, entries))
 
 
@@ -192,3 +193,6 @@ def _print(answer: Any, as_json: bool, readable: Any) -> None:
         print(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
         out.print(readable)
+
+
+add_replaying(cli, _api, out, err, LOCAL)

@@ -173,6 +173,13 @@ class Client(Updating, Deciding, Published, Undone):
         """What the run has recorded and what counts of it, in order of record; raises RunNotFound."""
         return reading.history(self.ports, run_id)
 
+    def export(self, run_id: str) -> dict[str, Any]:
+        """The run and its history as a JSON document that `durable replay` and `assert_replays` take; raises RunNotFound.
+
+        It holds what the run was given, has recorded and was sent: as confidential as the run.
+        """
+        return reading.export(self.ports, run_id)
+
     def list(
         self,
         workflow: Workflow[Any, Any] | str | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, assert_never
 
 from durable import codec
@@ -15,6 +16,7 @@ from durable.errors import (
     UndecodableHistory,
     UnknownWorkflow,
 )
+from durable.model.exported import exported
 from durable.model.history import counting_entries, unpacked
 from durable.model.ids import check_run_id, generation_id, generation_of
 
@@ -96,6 +98,20 @@ def raise_unless_open(run: Run) -> None:
 
 def history(ports: Ports, run_id: str) -> Sequence[Entry]:
     """The entries that count, in order of record."""
+    return _run_and_history(ports, run_id)[1]
+
+
+def export(ports: Ports, run_id: str) -> dict[str, Any]:
+    """The run's history as a document, JSON data."""
+    run, entries = _run_and_history(ports, run_id)
+    lone = tuple(replace(entry, carried=()) for entry in entries)  # what an item carries is among them
+    input = ports.store.get_payload(run_id, "input") if run.input_stored else run.input
+    apart = run.output_stored and run.status == "completed"
+    output = ports.store.get_payload(run_id, "output", epoch=run.epoch) if apart else run.output
+    return exported(run, lone, input=input, output=output)
+
+
+def _run_and_history(ports: Ports, run_id: str) -> tuple[Run, Sequence[Entry]]:
     check_run_id(run_id)
     entries: list[Entry] = []
     cursor: str | None = None
@@ -107,7 +123,7 @@ def history(ports: Ports, run_id: str) -> Sequence[Entry]:
             break
     # Only now, so that a fence recorded while the pages were read is known.
     run = the_run(ports, run_id)
-    return sorted(unpacked(counting_entries(run, entries)), key=lambda entry: entry.order)
+    return run, sorted(unpacked(counting_entries(run, entries)), key=lambda entry: entry.order)
 
 
 def _no_output_wanted(run: Run) -> NoReturn:

@@ -190,6 +190,8 @@ def _body(operation: str, body: object, what: str) -> Callable[..., Awaitable[An
 
 def _pauses(every: Backoff | Duration) -> Backoff:
     if isinstance(every, Backoff):
+        if not every.base:
+            raise ValueError("ctx.wait_until(every=...) needs a pause between two checks")
         return every
     pause = seconds(every, "ctx.wait_until(every=...)", minimum=0.001)
     return Backoff(pause, factor=1.0, max=pause)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NoReturn, ParamSpec, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NoReturn, ParamSpec, cast, overload
 
 from typing_extensions import TypeVar
 
@@ -157,7 +157,7 @@ class Children(Part):
                 f"ctx.continue_as_new() takes a registered workflow and its input, not {type(workflow).__name__}: "
                 "await ctx.continue_as_new(fulfil, order)"
             )
-        known: Workflow[Any, Any] = workflow
+        known = cast("Workflow[Any, Any]", workflow)
         return ContinuationOperation(self._execution, known, input_text(known, input))
 
     def entity(self, cls: type[E], key: str, /) -> EntityRef[E]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from typing_extensions import TypeVar
 
@@ -16,11 +16,13 @@ from durable.context.part import Op, Part
 from durable.context.streams import Stream
 from durable.errors import InvalidName
 from durable.model.attributes import AttributeValue, check_attributes
+from durable.model.entry import Kind
 from durable.model.ids import check_name
 from durable.model.review import STATE_PREFIX
 from durable.model.tags import check_tags
 from durable.ops.checkpoint import CheckpointOperation
 from durable.ops.offload import OffloadOperation
+from durable.ops.removed import remove
 from durable.ops.state import AttributeValues, Tags, Value, What, announce
 from durable.ops.version import VersionOperation
 from durable.options import count
@@ -73,8 +75,11 @@ class States(Part):
         return self.get_version(name, 2) > 1
 
     def removed(self, name: str, kind: str, /) -> None:
-        """Accepts the record of an operation whose code was deleted."""
-        self._missing("ctx.removed")
+        """Accepts what runs have recorded of an operation that stood here, with all that it contains, and was deleted.
+
+        Runs that have not come to it yet go on without it. Keep the call until the last run that has it has ended.
+        """
+        remove(self._execution, check_name("name of a removed operation", name), cast("Kind", kind))
 
     def rollback_checkpoint(self, name: str, /) -> Op[None]:
         """A rollback does not go back beyond this place: what was done before it stays done."""

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, assert_never
 
 from durable.model.attributes import check_attributes
-from durable.model.review import STATE_PREFIX, open_list
+from durable.model.review import STATE_PREFIX, open_list, opened_from
 from durable.model.tags import check_tags
 from durable.ops.state import AttributeValues, Chunk, Tags, Value
 
@@ -104,8 +104,15 @@ class Announcer:
         shown = _names_of(open_reviews)
         if self._attributes.get(REVIEWS, "") == shown:
             return
-        self._put({review.state_key: review.state() for review in open_reviews})
-        self._put({STATE_PREFIX: open_list(review.location for review in open_reviews)})
+        opened = {review.location: review.opened_at for review in open_reviews}
+        known = (
+            opened_from(self._ports.store.get_state(self._run_id, STATE_PREFIX))
+            if self._has_reviews
+            else dict[str, float]()
+        )
+        new = [review for review in open_reviews if known.get(review.location) != review.opened_at]
+        self._put({review.state_key: review.state() for review in new})
+        self._put({STATE_PREFIX: open_list(opened)})
         attributes = {name: value for name, value in self._attributes.items() if name != REVIEWS}
         self._annotate(self._tags, attributes | {REVIEWS: shown} if shown else attributes)
 
@@ -114,6 +121,10 @@ class Announcer:
         """The run's tags, and those of its attributes that are the workflow's own."""
         own = {name: value for name, value in self._attributes.items() if name not in {STARTED_WITH, REVIEWS}}
         return self._tags, own
+
+    @property
+    def _has_reviews(self) -> bool:
+        return REVIEWS in self._attributes
 
     def _put(self, values: dict[str, str]) -> None:
         for key, text in values.items():
@@ -133,5 +144,5 @@ def _names_of(reviews: Sequence[ReviewOperation]) -> str:
     """Tells one set of reviews from another in a few characters."""
     if not reviews:
         return ""
-    names = " ".join(review.name for review in reviews)
+    names = " ".join(f"{review.name} {review.opened_at}" for review in reviews)
     return f"{len(reviews)}.{blake2b(names.encode(), digest_size=6).hexdigest()}"

@@ -23,7 +23,7 @@ from durable.model.run import Carried, Settlement, pending_run
 from durable.ports import Exists, Settled, WakesMoved
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from durable.app import App
     from durable.engine.lease import Loaded
@@ -44,39 +44,90 @@ class NoNumberFree(Misuse):
     """Runs with the next numbers of this lineage exist already."""
 
 
-def settle(
-    app: App, ports: Ports, run: Run, operation: ContinuationOperation, *, entries: Sequence[Entry],
-    unread: Sequence[StoredMessage], annotations: tuple[tuple[str, ...], Attributes], wakes: int,
-) -> Run | None:  # fmt: skip
-    """None once the run has ended and its successor exists; the run record if something asked for a turn meanwhile."""
-    app.find(operation.workflow.name, operation.workflow.version)
-    lineage = run.lineage or run.id
-    consumed = [message.id for entry in entries for message in entry.messages]
-    if consumed:
-        ports.store.bury(lineage, consumed)
-    for number in _numbers(run):
-        successor, stored_input = _successor(ports, run, operation, generation_id(lineage, number), annotations)
-        if len(unread) > NAMED:
-            if ports.store.get(successor.id) is not None:
+class Handover:
+    """Settles one turn whose run continues; tried again when something asks for a turn meanwhile.
+
+    What one try has buried and copied the next need not: only so does it come to an end while messages stream in.
+    """
+
+    def __init__(self, app: App, ports: Ports, run: Run) -> None:
+        self._app = app
+        self._ports = ports
+        self._run = run
+        self._lineage = run.lineage or run.id
+        self._buried: set[str] = set()
+        self._copied: set[str] = set()
+
+    def settle(
+        self, operation: ContinuationOperation, *, entries: Sequence[Entry], unread: Sequence[StoredMessage],
+        annotations: tuple[tuple[str, ...], Attributes], wakes: int,
+    ) -> Run | None:  # fmt: skip
+        """None once the run has ended and its successor exists; the run record if the turn must look again."""
+        self._app.find(operation.workflow.name, operation.workflow.version)
+        self._bury(entries)
+        first = generation_of(self._run.id, self._run.lineage) + 1
+        for number in range(first, first + NUMBERS_TRIED):
+            successor, stored_input = self._successor(operation, generation_id(self._lineage, number), annotations)
+            if not self._copy(successor.id, unread[NAMED:]):
                 continue
-            for message in unread[NAMED:]:
-                ports.store.put_message(successor.id, message)
-        carried = Carried(run.id, tuple(message.id for message in unread[:NAMED]))
-        successor = replace(successor, carries=carried if unread else None, pruned=run.pruned or bool(consumed))
-        answer = ports.store.continue_as_new(
-            run.id, epoch=run.epoch, wakes=wakes, settlement=_ended(run, successor.id, ports.clock.now()),
-            successor=successor, input=stored_input,
+            named = tuple(message.id for message in unread[:NAMED])
+            answer = self._ports.store.continue_as_new(
+                self._run.id, epoch=self._run.epoch, wakes=wakes,
+                settlement=_ended(self._run, successor.id, self._ports.clock.now()),
+                successor=replace(successor, carries=Carried(self._run.id, named) if named else None),
+                input=stored_input,
+            )  # fmt: skip
+            match answer:
+                case Exists():
+                    continue
+                case WakesMoved(run=moved):
+                    return moved
+                case Settled():
+                    self._announce(successor.id)
+                    return None
+        message = f'run "{self._run.id}" cannot continue: other runs have the next {NUMBERS_TRIED} numbers of its lineage'
+        raise NoNumberFree(message)
+
+    def _bury(self, entries: Sequence[Entry]) -> None:
+        """The successor does not see our entries, and a message may come twice."""
+        consumed = {message.id for entry in entries for message in entry.messages} - self._buried
+        if consumed:
+            self._ports.store.bury(self._lineage, sorted(consumed))
+            self._buried |= consumed
+
+    def _copy(self, successor: str, surplus: Sequence[StoredMessage]) -> bool:
+        """False if a run of this id exists: it is not for us to give it messages."""
+        if not surplus:
+            return True
+        if self._ports.store.get(successor) is not None:
+            return False
+        for message in surplus:
+            if message.id not in self._copied:
+                self._ports.store.put_message(successor, message)
+                self._copied.add(message.id)
+        return True
+
+    def _successor(
+        self, operation: ContinuationOperation, id: str, annotations: tuple[tuple[str, ...], Attributes]
+    ) -> tuple[Run, str | None]:
+        tags, attributes = annotations
+        run, stored_input = pending_run(
+            id=id, workflow=operation.workflow.name, version=operation.workflow.version, input=operation.input,
+            input_digest=codec.digest(operation.input), writer=self._ports.new_id(), now=self._ports.clock.now(),
+            tags=tags,
         )  # fmt: skip
-        match answer:
-            case Exists():
-                continue
-            case WakesMoved(run=moved):
-                return moved
-            case Settled():
-                _announce(ports, successor.id)
-                return None
-    message = f'run "{run.id}" cannot continue: the next {NUMBERS_TRIED} numbers of its lineage are taken by other runs'
-    raise NoNumberFree(message)
+        before = self._run
+        inherited = replace(
+            run, lineage=self._lineage, parent=before.parent, deadline=before.deadline, attributes=dict(attributes),
+            pruned=before.pruned or bool(self._buried),
+        )  # fmt: skip
+        return inherited, stored_input
+
+    def _announce(self, successor: str) -> None:
+        try:
+            self._ports.runs.send(Start(run_id=successor, id=self._ports.new_id()))
+        except StoreUnavailable:
+            return  # it is due soon: maintenance finds it
 
 
 def with_carried(ports: Ports, run: Run, loaded: Loaded) -> Loaded:
@@ -85,7 +136,7 @@ def with_carried(ports: Ports, run: Run, loaded: Loaded) -> Loaded:
         return loaded
     known = {message.id for message in loaded.messages}
     before = ports.store.get(run.carries.run_id)
-    left = [] if before is None else load_messages(ports, before)
+    left: Iterable[StoredMessage] = () if before is None else load_messages(ports, before)
     carried = [message for message in left if message.id in run.carries.message_ids]
     for message in carried:
         ports.store.put_message(run.id, message)
@@ -101,35 +152,8 @@ def led_on(message: StoredMessage, successor: str) -> Deliver:
     )  # fmt: skip
 
 
-def _numbers(run: Run) -> range:
-    first = generation_of(run.id, run.lineage) + 1
-    return range(first, first + NUMBERS_TRIED)
-
-
-def _successor(
-    ports: Ports, run: Run, operation: ContinuationOperation, id: str, annotations: tuple[tuple[str, ...], Attributes]
-) -> tuple[Run, str | None]:
-    tags, attributes = annotations
-    successor, stored_input = pending_run(
-        id=id, workflow=operation.workflow.name, version=operation.workflow.version, input=operation.input,
-        input_digest=codec.digest(operation.input), writer=ports.new_id(), now=ports.clock.now(), tags=tags,
-    )  # fmt: skip
-    lineage = run.lineage or run.id
-    carried_on = replace(
-        successor, lineage=lineage, parent=run.parent, deadline=run.deadline, attributes=dict(attributes)
-    )
-    return carried_on, stored_input
-
-
 def _ended(run: Run, successor: str, now: float) -> Settlement:
     return Settlement(
         status="completed", at=now, started_at=begun(run), reason=f"goes on as {successor}", deadline=run.deadline,
         python=run.python or python_minor(),
     )  # fmt: skip
-
-
-def _announce(ports: Ports, successor: str) -> None:
-    try:
-        ports.runs.send(Start(run_id=successor, id=ports.new_id()))
-    except StoreUnavailable:
-        return  # it is due soon: maintenance finds it

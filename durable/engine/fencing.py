@@ -18,7 +18,7 @@ LONGEST_INVOCATION: Final = 1_000.0
 """Seconds after which an invocation is surely over: Lambda's 900 (Lambda quotas), and a margin for clocks."""
 
 FENCES_KEPT: Final = 8
-"""Old fences that are not worth a request; more are forgotten together, so that the run record stays small."""
+"""The default of `EngineOptions.fences_kept`."""
 
 
 def fence(ports: Ports, run: Run, entries: Sequence[Entry]) -> Run:
@@ -38,7 +38,7 @@ def fence(ports: Ports, run: Run, entries: Sequence[Entry]) -> Run:
     return replace(run, fences=fences)
 
 
-def forget_old(ports: Ports, run: Run, entries: Sequence[Entry]) -> Run:
+def forget_old(ports: Ports, run: Run, entries: Sequence[Entry], *, kept: int = FENCES_KEPT) -> Run:
     """Drops fences whose owners can write no more, after deleting what those have left above them.
 
     A run that lives for years loses a turn now and then, and its record must not grow for it. An owner of an epoch
@@ -47,7 +47,7 @@ def forget_old(ports: Ports, run: Run, entries: Sequence[Entry]) -> Run:
     if run.updated_at is None or ports.clock.now() - run.updated_at < LONGEST_INVOCATION:
         return run
     old = {epoch for epoch in run.fences if epoch < run.clean_epoch}
-    if len(old) <= FENCES_KEPT:
+    if len(old) <= kept:
         return run
     above = [entry.key for entry in entries if entry.epoch in old and entry.n > run.fences[entry.epoch]]
     ports.store.delete_entries(run.id, above, epoch=run.epoch)

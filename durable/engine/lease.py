@@ -83,7 +83,7 @@ def acquire(
     raise StoreUnavailable(message)
 
 
-def load(ports: Ports, run: Run, cache: HistoryCache) -> tuple[Run, Loaded]:
+def load(ports: Ports, run: Run, cache: HistoryCache, options: EngineOptions) -> tuple[Run, Loaded]:
     """Loads history and mailbox; after a take-over, fences what the lost epochs may still write."""
     cached = cache.take(run)
     pages = _pages(ports, run.id, mailbox_only=cached is not None)
@@ -93,7 +93,7 @@ def load(ports: Ports, run: Run, cache: HistoryCache) -> tuple[Run, Loaded]:
     if run.taken_over:
         run = fencing.fence(ports, run, entries)
     elif cached is None:
-        run = fencing.forget_old(ports, run, entries)
+        run = fencing.forget_old(ports, run, entries, kept=options.fences_kept)
     loaded = Loaded(
         entries=sorted(counting_entries(run, entries), key=lambda entry: entry.order),
         messages=[message for page in pages for message in page.messages],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from durable.engine.fencing import FENCES_KEPT
 from durable.model.limits import DEAD_TURNS
 
 
@@ -25,6 +26,10 @@ class EngineOptions:
     """How often the run record is looked at while a step runs and a message could decide something."""
     dead_turns: int = DEAD_TURNS
     """Turns in a row that may die without a result before the run is given up."""
+    prune_from: int = 50
+    """Obsolete items from which on a turn prunes its history while it goes on; fewer are left to the next turn."""
+    fences_kept: int = FENCES_KEPT
+    """Old fences that are not worth a request; more are forgotten together, so that the run record stays small."""
     cached_entries: int = 50_000
     """History entries that a warm container keeps, over all its runs; 0 keeps none."""
 

@@ -11,7 +11,7 @@ and the compensation of its step becomes an item of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from durable.model.sealing import seal
 
@@ -23,17 +23,15 @@ if TYPE_CHECKING:
     from durable.model.run import Run
     from durable.ports import Ports
 
-WORTHWHILE: Final = 50
-"""Obsolete items from which on a turn prunes while it goes on; fewer are left to the next turn."""
-
 
 class Pruner:
     """Prunes the history of one run within one turn."""
 
-    def __init__(self, ports: Ports, run: Run, writer: EntryWriter) -> None:
+    def __init__(self, ports: Ports, run: Run, writer: EntryWriter, *, from_: int) -> None:
         self._ports = ports
         self._run = run
         self._writer = writer
+        self._from = from_
         self._loaded: list[Entry] = []
         self.pruned = run.pruned
         """Whether messages may have been consumed by entries that are gone."""
@@ -53,7 +51,7 @@ class Pruner:
         written = self._writer.written
         _, _, left = seal([*self._loaded, *written])
         obsolete = _missing([*self._loaded, *written], left)
-        if len(obsolete) < WORTHWHILE:
+        if len(obsolete) < self._from:
             return
         self._ports.store.record_floor(self._run.id, epoch=self._run.epoch, n=entry.n)
         self._delete(obsolete)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
@@ -12,6 +12,7 @@ from durable.engine.announcing import Announcer
 from durable.engine.attempts import Attempts, earliest
 from durable.engine.lease import load_messages
 from durable.engine.mailbox import Mailbox
+from durable.engine.pauses import Continues, Ended, OutOfTime, Pause, Quiescent, Stopped
 from durable.engine.replying import reply_recorded
 from durable.engine.sending import send_recorded, to_record
 from durable.engine.stopping import CancellationRecord, Ending, verdict
@@ -39,43 +40,6 @@ if TYPE_CHECKING:
     from durable.model.message import StoredMessage
     from durable.model.run import Run
     from durable.ports import Ports
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The workflow returned or raised."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quiescent:
-    """Nothing is being performed and no wait is ready: the run sleeps until `due_at`, or until a message comes."""
-
-    waits: Sequence[WaitOperation]
-    due_at: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class OutOfTime:
-    """There is work that wants the whole time of a fresh invocation."""
-
-    waits: Sequence[WaitOperation]
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """The run's code goes no further, whatever it waits for."""
-
-    ending: Ending
-
-
-@dataclass(frozen=True, slots=True)
-class Continues:
-    """The run ends here and goes on as another one."""
-
-    operation: ContinuationOperation
-
-
-Pause = Ended | Quiescent | OutOfTime | Stopped | Continues
 
 
 class Session:

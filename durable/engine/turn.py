@@ -11,13 +11,15 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from durable.engine import continuing, settling
+from durable.engine import settling
 from durable.engine.cache import HistoryCache
+from durable.engine.continuing import Handover, with_carried
 from durable.engine.lease import Lease, Loaded, acquire, load, load_messages
 from durable.engine.opening import open_execution
+from durable.engine.pauses import Continues, Ended, OutOfTime, Pause, Quiescent, Stopped
 from durable.engine.pruning import Pruner
 from durable.engine.rollback import Rollback, done_steps, kept_entries, outcome_of
-from durable.engine.session import Continues, Ended, OutOfTime, Pause, Quiescent, Session, Stopped, dead_turns
+from durable.engine.session import Session, dead_turns
 from durable.engine.stopping import never_began, verdict, with_deadline
 from durable.engine.writer import EntryWriter
 from durable.errors import Fenced, LimitExceeded, Misuse, StoreUnavailable
@@ -77,15 +79,15 @@ class Turns:
         return None
 
     def _go(self, lease: Lease, longest: float) -> None:
-        run, loaded = load(self.ports, lease.run, self.cache)
+        run, loaded = load(self.ports, lease.run, self.cache, self.options)
         run = with_deadline(self.app, run, self.ports.clock.now())
         lease = Lease(run, lease.ends)
-        loaded = continuing.with_carried(self.ports, run, loaded)
+        loaded = with_carried(self.ports, run, loaded)
         consumed = loaded.consumed
         if obsolete := [message.id for message in loaded.messages if message.id in consumed]:
             self.ports.store.delete_messages(run.id, obsolete)
         writer = EntryWriter(self.ports, run, loaded.entries[-1].at if loaded.entries else 0.0)
-        pruner = Pruner(self.ports, run, writer)
+        pruner = Pruner(self.ports, run, writer, from_=self.options.prune_from)
         writer.after = pruner.after
         loaded = replace(loaded, entries=pruner.begin(loaded.entries), buried=consumed)
         lease = Lease(replace(run, pruned=pruner.pruned), lease.ends)
@@ -118,10 +120,11 @@ class Turns:
 
     def _play(self, lease: Lease, loaded: Loaded, writer: EntryWriter, execution: Execution, session: Session) -> None:
         """Goes on until the run record says so, looking again whenever something asked for a turn meanwhile."""
+        handover = Handover(self.app, self.ports, lease.run)
         try:
             session.begin()
             pause = session.go()
-            while (moved := self._end(lease, loaded, writer, execution, session, pause)) is not None:
+            while (moved := self._end(lease, loaded, writer, execution, session, pause, handover)) is not None:
                 session.look_again(moved)
                 pause = session.go()
         except (Misuse, LimitExceeded) as misuse:
@@ -131,14 +134,15 @@ class Turns:
             self._wake(lease.run.id, "goes on")
 
     def _end(
-        self, lease: Lease, loaded: Loaded, writer: EntryWriter, execution: Execution, session: Session, pause: Pause
-    ) -> Run | None:
+        self, lease: Lease, loaded: Loaded, writer: EntryWriter, execution: Execution, session: Session, pause: Pause,
+        handover: Handover,
+    ) -> Run | None:  # fmt: skip
         """Settles, unless something asked for a turn meanwhile; a run that goes on elsewhere need not look again."""
         writer.flush()
         if isinstance(pause, Continues):
-            return continuing.settle(
-                self.app, self.ports, lease.run, pause.operation, entries=[*loaded.entries, *writer.written],
-                unread=session.messages, annotations=session.annotations, wakes=session.wakes,
+            return handover.settle(
+                pause.operation, entries=[*loaded.entries, *writer.written], unread=session.messages,
+                annotations=session.annotations, wakes=session.wakes,
             )  # fmt: skip
         settlement = self._settlement(lease, execution, session, pause)
         if isinstance(pause, Stopped) or (isinstance(pause, Ended) and session.has_failed):

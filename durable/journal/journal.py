@@ -108,6 +108,7 @@ class Journal:
         self._live_latest: Order | None = None
         self._sorted: list[str] | None = None
         self._ahead: dict[str, list[Record]] = {}
+        self._removed: list[str] = []
 
     def _index(self, entry: Entry) -> None:
         if entry.mark.startswith(("@", "?")):
@@ -182,6 +183,23 @@ class Journal:
             self.unclaimed -= 1
         record.operation = operation
 
+    def accept_removed(self, removed: Any) -> None:
+        """Gives everything that is recorded at a location, and inside of it, to code that stands for what was deleted."""
+        location: str = removed.location
+        self._removed.append(location)
+        exact = self.records.get(location)
+        if exact is not None and exact.any.kind != removed.kind:
+            self.diverge(
+                f'at "{location}" the history has {describe(exact.any.kind, exact.any.fn)}, '
+                f"the code says that a {removed.kind} was removed"
+            )
+        inside = [record for mark in "/[~" for record in self._records_in(location + mark)]
+        for record in inside if exact is None else [exact, *inside]:
+            if record.operation is None:
+                self.unclaimed -= 1
+            record.operation = removed
+        self.waits.remove(location, removed.kind, removed.scope.branches)
+
     def park(self, operation: Any) -> None:
         """Takes an operation that was awaited and has no result in the history."""
         self.parked[operation.key] = operation
@@ -209,7 +227,7 @@ class Journal:
         if self._sorted is None:
             self._sorted = sorted(self.records)
         start = bisect_left(self._sorted, prefix)
-        end = bisect_left(self._sorted, prefix[:-1] + "0") if prefix else len(self._sorted)  # "0" follows "/"
+        end = bisect_left(self._sorted, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else len(self._sorted)
         return [self.records[key] for key in self._sorted[start:end]]
 
     # The end of replay
@@ -245,7 +263,8 @@ class Journal:
         """
         record = self.records.get(key)
         operation: Any = self.parked.get(key) if record is None else record.operation or self.parked.get(key)
-        if operation is None and not self._is_over(digest(key, "")):
+        gone = any(key == location or key.startswith((f"{location}/", f"{location}[")) for location in self._removed)
+        if operation is None and not gone and not self._is_over(digest(key, "")):
             raise self.diverged(
                 f'the run was cancelled while it waited for "{key}", and the code does not wait for that'
             )

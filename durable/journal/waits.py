@@ -86,6 +86,17 @@ class SettledWaits:
         self._ahead.discard(wait)
         return self._deadlines[wait]
 
+    def remove(self, location: str, kind: str, branches: str | None) -> None:
+        """Nobody waits any more for what stood at a location, nor for anything inside of it.
+
+        Of the waits that are not named one by one nobody can tell whether it was among them: they go unchecked.
+        """
+        wait = _digest(location, kind, branches)
+        gone = {w for w in self._ahead if w == wait or lies_within(w, f"{location}/") or lies_within(w, location)}
+        self._ahead -= gone
+        if not gone:
+            self.further = None
+
     def lie_ahead_in(self, prefix: str) -> bool:
         """Whether some wait in this scope has not been come to."""
         return any(not prefix or lies_within(wait, prefix) for wait in self._ahead)
@@ -110,7 +121,11 @@ class SettledWaits:
 
 def _digest_of(wait: NamedWait | Entry) -> str:
     """Stands for a wait, and for the branches beside it: those of a join or race cannot change while the run waits."""
-    return digest(wait.location, wait.kind if wait.branches is None else f"{wait.kind} {wait.branches}")
+    return _digest(wait.location, wait.kind, wait.branches)
+
+
+def _digest(location: str, kind: str, branches: str | None) -> str:
+    return digest(location, kind if branches is None else f"{kind} {branches}")
 
 
 def _combined(digests: Sequence[str]) -> str:

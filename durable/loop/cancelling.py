@@ -27,14 +27,15 @@ def cancel_run(loop: WorkflowLoop, main: asyncio.Task[Any], awaited: Iterable[as
     cancels_main = isinstance(main, WorkflowTask) and main.number not in loop.struck and not main.done()
     if cancels_main:
         main.cancel()
+        # It is on its way to whatever the task waits for. Counted as a cancellation that nobody has taken back, it
+        # would upset timeouts and task groups in the clean-up.
+        main.uncancel()
     loop.cancelling_run = True
     try:
         loop.run_until_idle()
     finally:
         loop.cancelling_run = False
         loop.struck = set()
-    if cancels_main and not main.done():
-        main.uncancel()  # so that timeouts and task groups work in its clean-up
 
 
 def _waits_for(task: asyncio.Task[Any]) -> object:

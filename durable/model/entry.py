@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from durable.errors import ErrorInfo
-    from durable.model.message import StoredMessage
+from durable.errors import ErrorInfo
+from durable.model.message import StoredMessage
 
 Kind = Literal[
     "step", "sleep", "wait", "send", "call", "update", "loop", "transact", "join", "race", "map", "block", "child", "callback",

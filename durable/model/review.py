@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,18 +54,22 @@ class ReviewState:
 _ADAPTER: TypeAdapter[ReviewState] = TypeAdapter(ReviewState)
 
 
-_LOCATIONS: TypeAdapter[list[str]] = TypeAdapter(list[str])
+_OPENED: TypeAdapter[dict[str, float]] = TypeAdapter(dict[str, float])
 
 
-def open_list(locations: Iterable[str]) -> str:
-    """The JSON text of the list of open reviews."""
-    return _LOCATIONS.dump_json(list(locations)).decode()
+def open_list(opened: Mapping[str, float]) -> str:
+    """The JSON text of the list of open reviews: their locations and when they were opened."""
+    return _OPENED.dump_json(dict(opened)).decode()
+
+
+def opened_from(text: str | None) -> Mapping[str, float]:
+    """Reads what `open_list` wrote."""
+    return {} if text is None else _OPENED.validate_json(text)
 
 
 def open_reviews(states: Mapping[str, str]) -> list[ReviewState]:
-    """The open reviews among the published values of a run."""
-    locations = _LOCATIONS.validate_json(states.get(STATE_PREFIX, "[]"))
-    return [review_from(states[STATE_PREFIX + location]) for location in locations]
+    """The open reviews among the published values of a run, by location."""
+    return [review_from(states[STATE_PREFIX + location]) for location in opened_from(states.get(STATE_PREFIX))]
 
 
 def review_from(text: str) -> ReviewState:

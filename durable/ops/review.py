@@ -37,7 +37,7 @@ class ReviewOperation(WaitOperation):
         "_artifact",
         "_escalated",
         "_name",
-        "_opened_at",
+        "opened_at",
         "_reject_after",
         "_reviewers",
         "_timeout",
@@ -62,7 +62,7 @@ class ReviewOperation(WaitOperation):
         self._timeout = timeout
         self._escalated = escalated
         self._reject_after = reject_after
-        self._opened_at = 0.0
+        self.opened_at = 0.0
         super().__init__(host, name, "review")
         self.channels = (f"review:{self.name}",)
 
@@ -81,7 +81,7 @@ class ReviewOperation(WaitOperation):
         return self._state().to_text()
 
     def asked_deadline(self) -> float | None:
-        self._opened_at = now = self.journal.loop.now
+        self.opened_at = now = self.journal.loop.now
         ends = [seconds for seconds in (self._timeout, self._reject_after) if seconds is not None]
         self.immediate = bool(ends) and min(ends) <= 0
         return now + max(0.0, min(ends)) if ends else None
@@ -118,8 +118,8 @@ class ReviewOperation(WaitOperation):
             channel=self.name,
             artifact=from_json(self._artifact),
             reviewers=self._reviewers,
-            escalated=tuple(Escalated(at=self._opened_at + after, to=to) for after, to in self._escalated),
-            opened_at=self._opened_at,
+            escalated=tuple(Escalated(at=self.opened_at + after, to=to) for after, to in self._escalated),
+            opened_at=self.opened_at,
             deadline=self.deadline,
         )
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from durable import failures
@@ -31,6 +32,9 @@ class TransactOperation(Operation):
         self.name = name
         self.items = items
         super().__init__(host, name, name)
+
+    def before_waiting(self) -> None:
+        self.items = deepcopy(self.items)  # other code may change them until they are written
 
     def decode(self, entry: Entry) -> None:
         if entry.error is not None:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
@@ -120,7 +121,7 @@ class Taken:
 class UpdateOperation(WaitOperation):
     """`await ctx.updates.next(RENAME)`."""
 
-    __slots__ = ("_name", "_response", "_timeout", "_type", "channels")
+    __slots__ = ("_name", "_response", "_timeout", "_type", "channels", "task")
     kind = "wait"
 
     def __init__(self, host: Host, name: str, type_: Any, response: Any, *, timeout: float | None = None) -> None:
@@ -130,8 +131,10 @@ class UpdateOperation(WaitOperation):
         self._timeout = timeout
         self.channels = (f"update:{name}",)
         loop = host.journal.loop
-        if any(taken.name == name and not taken.answered for taken in loop.requests.values()):
-            raise loop.fail(UnansweredUpdate(name))
+        self.task = task = asyncio.current_task(loop)
+        for taken in loop.requests.values():
+            if taken.name == name and not taken.answered and taken.operation.task is task:
+                raise loop.fail(UnansweredUpdate(name))
         super().__init__(host, None, name)
 
     def asked_deadline(self) -> float | None:

@@ -157,9 +157,19 @@ def _read(operation: str, params: Mapping[str, Any], parsed: Mapping[str, Any]) 
             found = [parsed["Item"]] if "Item" in parsed else []
         case "Query" | "Scan":
             found = parsed.get("Items", [])
+        case "BatchGetItem":
+            return sum(_read_each(request, parsed["Responses"][table]) for table, request in params["RequestItems"].items())
         case _:
             return 0.0
     return read_units(sum(map(item_bytes, found)), consistent=bool(params.get("ConsistentRead")))
+
+
+def _read_each(request: Mapping[str, Any], found: Iterable[Item]) -> float:
+    """A batch reads each item for itself, and one that is missing costs as much as a small one."""
+    consistent = bool(request.get("ConsistentRead"))
+    sizes = [item_bytes(item) for item in found]
+    missing = len(request["Keys"]) - len(sizes)
+    return sum(read_units(max(1, size), consistent=consistent) for size in [*sizes, *[1] * missing])
 
 
 def _key(item: Item) -> Item:

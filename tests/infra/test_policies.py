@@ -107,7 +107,7 @@ def test_maintenance_changes_no_run_itself(template: Template) -> None:
         if owner == "MaintenanceRole"
         for action in listed(statement["Action"])
     }
-    assert {action for action in actions if action.startswith("dynamodb:")} == {"dynamodb:GetItem", "dynamodb:Query"}
+    assert {action for action in actions if action.startswith("dynamodb:")} == {"dynamodb:Query"}
 
 
 def statements(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -67,6 +67,7 @@ def test_a_function_is_promised_its_handler_its_time_and_its_surroundings(stack:
         "DURABLE_APP": "examples.orders.app:app",
         "DURABLE_CODE_VERSION": "",
         "DURABLE_TABLE": stack.table,
+        "DURABLE_BUCKET": stack.outputs["BucketName"],
         "DURABLE_RUNS_QUEUE_URL": stack.runs_queue_url,
         "DURABLE_RUNS_QUEUE_ARN": attributes(stack, stack.runs_queue_url)["QueueArn"],
         "DURABLE_TIMERS_QUEUE_URL": stack.timers_queue_url,

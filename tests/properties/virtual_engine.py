@@ -82,9 +82,7 @@ class Ctx:
     def loop(self, name: str, body: Any, state: Any = MISSING, history: int = 20) -> Any:
         return loop(self.execution, name, body, partial(body, self), state=state, history=history)
 
-    def try_map(
-        self, name: str, items: Iterable[Any], fn: Callable[[Ctx, Any], Awaitable[Any]], **bounds: Any
-    ) -> Any:
+    def try_map(self, name: str, items: Iterable[Any], fn: Callable[[Ctx, Any], Awaitable[Any]], **bounds: Any) -> Any:
         known = Bounds(**{"concurrency": 10, "tolerate": None, "enough": None, **bounds})
         return try_map(self.execution, name, Items.of(name, items, None), partial(fn, self), known)
 

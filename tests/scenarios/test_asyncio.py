@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -102,7 +102,7 @@ async def waited(ctx: Context) -> list[int]:
     return [len(done), len(pending), *(task.result() for task in done)]
 
 
-async def ticks(ctx: Context, count: int) -> AsyncIterator[int]:
+async def ticks(ctx: Context, count: int) -> AsyncGenerator[int]:
     try:
         for n in range(count):
             await ctx.sleep("1m")

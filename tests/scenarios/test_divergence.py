@@ -1,5 +1,6 @@
 """Code that was changed before what a run has done is found before anything new runs, and the old code heals the run."""
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -124,7 +125,7 @@ async def moved_into_a_join(ctx: Context) -> str:
 
 
 async def moved_into_a_block(ctx: Context) -> str:
-    outcome = await ctx.try_block("block", lambda ctx: original(ctx))
+    outcome = await ctx.try_block("block", original)
     return str(outcome.unwrap())
 
 
@@ -187,10 +188,8 @@ def test_it_is_found_at_every_moment_of_the_run(changed: Body) -> None:
         done = [entry.location for entry in env.history("r") if entry.kind == "step"]
         env.deploy(deployment(changed))
         mocks = {fn.__name__: env.mock(fn).returns("new") for fn in (charge, ship, refund)}
-        try:
+        with contextlib.suppress(Deadlock, RunBlocked, TimeoutError):
             handle.result(timeout="20m")
-        except (Deadlock, RunBlocked, TimeoutError):
-            pass
         assert not [name for name in done if mocks[name].calls], dies_at
 
 

@@ -62,7 +62,9 @@ async def inner_join(ctx: Context, n: int) -> int:
 
 
 async def inner_race(ctx: Context, n: int) -> int:
-    return (await ctx.race("either", Branch("slow", nap, n + 2), Branch("bad", stumble, 1), Branch("quick", nap, n))).value
+    return (
+        await ctx.race("either", Branch("slow", nap, n + 2), Branch("bad", stumble, 1), Branch("quick", nap, n))
+    ).value
 
 
 async def inner_try(ctx: Context, n: int) -> int:

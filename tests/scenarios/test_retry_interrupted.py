@@ -72,5 +72,11 @@ def test_dying_at_any_call_of_a_retry(number: int, after: bool) -> None:
     except RunFailed:
         env.retry("r")
         assert handle.result() == "hello"
-    assert [entry.key for entry in env.history("r") if "@" not in entry.mark] == ["before", "flight!", "flight", "go", "maybe"]
+    assert [entry.key for entry in env.history("r") if "@" not in entry.mark] == [
+        "before",
+        "flight!",
+        "flight",
+        "go",
+        "maybe",
+    ]
     assert env.get("r").undelivered == 0

@@ -164,6 +164,17 @@ def test_reviews_of_one_name_are_told_apart_by_their_location() -> None:
         assert handle.result() == ["a", "b"]
 
 
+def test_a_decision_of_one_review_does_not_publish_the_others_again() -> None:
+    with TestEnvironment(app) as env:
+        env.start(several, id="s")
+        env.run_until_idle()
+        published = list(env.calls).count("store.put_state")
+        assert published == 2 + 1  # both, and the list of them
+        env.decide_review("s", env.reviews_of("s")[0].location, "approved", reviewer="ann")
+        env.run_until_idle()
+        assert list(env.calls).count("store.put_state") == published + 1
+
+
 def test_open_reviews_are_published_once() -> None:
     with TestEnvironment(app) as env:
         handle = env.start(expense, 5, id="e-1")

@@ -78,7 +78,8 @@ def test_it_writes_everything_with_its_record() -> None:
     assert env.start(reserve, "book", id="r").result() == "confirmed book"
     assert left_of(env) == 4
     assert env.table("orders", "id").rows == [{"id": "order-book", "sku": "book", "cents": 12.5}]
-    assert [(entry.location, entry.kind) for entry in env.history("r")][0] == ("reserve", "transact")
+    first, *_ = env.history("r")
+    assert (first.location, first.kind) == ("reserve", "transact")
 
 
 @pytest.mark.parametrize("after", [False, True])

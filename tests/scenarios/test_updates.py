@@ -14,6 +14,7 @@ from durable import (
     Signal,
     Update,
     UpdateRejected,
+    UpdateRequest,
     UpdateTimeout,
     WaitTimeout,
 )
@@ -70,7 +71,7 @@ async def twice(ctx: Context) -> None:
     request.respond(2)
 
 
-async def renamed(ctx: Context) -> Any:
+async def renamed(ctx: Context) -> UpdateRequest[str, int]:
     return await ctx.updates.next(RENAME)
 
 
@@ -80,8 +81,9 @@ async def stopped(ctx: Context) -> int:
 
 @app.workflow
 async def racing(ctx: Context) -> str:
-    winner = await ctx.race("either", Branch("rename", renamed), Branch("stop", stopped))
-    if winner.key == "stop":
+    rename = Branch("rename", renamed)
+    winner = await ctx.race("either", rename, Branch("stop", stopped))
+    if not rename.won(winner):
         return "stopped"
     await ctx.sleep("1h")
     winner.value.respond(7)
@@ -203,3 +205,25 @@ def test_an_update_is_no_signal_and_waits_for_the_run_to_ask() -> None:
         handle.send(GO, 1)
         assert handle.result() == "go"
         assert update.result() == 0
+
+
+def test_branches_take_updates_side_by_side() -> None:
+    desks = App("desks")
+
+    async def serve(ctx: Context, desk: int) -> str:
+        request = await ctx.updates.next(RENAME)
+        await ctx.sleep(60 * (desk + 1))
+        request.respond(desk)
+        second = await ctx.updates.next(RENAME)
+        second.respond(10 + desk)
+        return f"{request.arg}{second.arg}"
+
+    @desks.workflow
+    async def office(ctx: Context) -> list[str]:
+        return await ctx.map("desks", [0, 1], serve)
+
+    with TestEnvironment(desks) as env:
+        handle = env.start(office)
+        updates = [handle.send_update(RENAME, name) for name in "abcd"]
+        assert handle.result() == ["ac", "bd"]
+        assert [update.result() for update in updates] == [0, 1, 10, 11]

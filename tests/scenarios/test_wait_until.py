@@ -85,7 +85,7 @@ def test_it_gives_the_first_true_value_and_pauses_between_checks(world: World) -
 
 def test_no_check_runs_again_on_replay(world: World) -> None:
     env = world(app)
-    mock = env.mock(find_label).runs(lambda: env.restart()).runs(lambda: env.restart()).returns(Label("u"))
+    mock = env.mock(find_label).runs(env.restart).runs(env.restart).returns(Label("u"))
     assert env.start(ready, id="r").result() == "u"
     assert len(mock.calls) == 3
 

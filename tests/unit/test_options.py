@@ -103,3 +103,9 @@ def test_rates_and_batches_check_their_numbers() -> None:
         Rate(0, per="1s")
     with pytest.raises(ValueError, match="1 or more"):
         Batch(0, window="1s")
+
+
+def test_a_first_delay_beyond_the_longest_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Backoff\(3600 s\) is longer than its max \(30 s\)"):
+        Backoff("1h")
+    assert Backoff("1h", max="1h").delay_after(5) == 3600

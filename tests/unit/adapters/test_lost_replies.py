@@ -189,3 +189,22 @@ def test_a_termination(cut: Cut) -> None:
     run = created(cut.store)
     ended = cut.twice(lambda: cut.store.terminate("run-1", now=NOW, reason="asked to"))
     assert (ended.status, ended.epoch) == ("cancelled", run.epoch + 1)
+
+
+def test_a_transaction_of_a_workflow(cut: Cut, emulator: tuple[Any, str]) -> None:
+    client, _ = emulator
+    client.create_table(
+        TableName="stock", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "sku", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "sku", "AttributeType": "S"}],
+    )  # fmt: skip
+    created(cut.store)
+    entry = an_entry("reserve", kind="transact", epoch=owned(cut.store).epoch)
+    count = {
+        "TableName": "stock",
+        "Key": {"sku": "book"},
+        "UpdateExpression": "ADD sold :one",
+        "ExpressionAttributeValues": {":one": 1},
+    }
+    assert cut.twice(lambda: cut.store.transact("run-1", entry, [{"Update": count}])) is None
+    assert client.get_item(TableName="stock", Key={"sku": {"S": "book"}})["Item"]["sold"] == {"N": "1"}
+    client.delete_table(TableName="stock")

@@ -154,15 +154,12 @@ def with_version(latest):
 @pytest.mark.parametrize(
     "missing",
     [
-        lambda ctx: ctx.transact("t", []),
         lambda ctx: ctx.wait_for_event("paid", str),
         lambda ctx: ctx.callback("c", print, str, timeout="1h"),
         lambda ctx: ctx.webhook("w"),
         lambda ctx: ctx.child(None),
         lambda ctx: ctx.start_child(None),
-        lambda ctx: ctx.continue_as_new(None),
         lambda ctx: ctx.entity(int, "k"),
-        lambda ctx: ctx.removed("n", "step"),
     ],
 )
 def test_what_is_missing_stops_the_run_at_the_call(missing) -> None:

@@ -22,8 +22,8 @@ def test_escalations_add_reviewers_from_their_moment_on() -> None:
 def test_only_listed_reviews_are_open() -> None:
     states = {STATE_PREFIX + STATE.location: STATE.to_text(), "progress": "1"}
     assert open_reviews(states) == []
-    assert open_reviews(states | {STATE_PREFIX: open_list([STATE.location])}) == [STATE]
-    assert open_reviews(states | {STATE_PREFIX: open_list([])}) == []
+    assert open_reviews(states | {STATE_PREFIX: open_list({STATE.location: 100.0})}) == [STATE]
+    assert open_reviews(states | {STATE_PREFIX: open_list({})}) == []
 
 
 def test_a_review_that_is_opened_anew_takes_another_decision() -> None:

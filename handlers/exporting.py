@@ -1,0 +1,21 @@
+"""The route that gives a run's history as a document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from handlers.answers import answer
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
+
+    from durable.client import Client
+
+
+def add_exporting(api: APIGatewayHttpResolver, client: Client) -> None:
+    """Adds the route. API Gateway and Lambda answer with 6 MB at most (Lambda quotas); a larger history is refused there."""
+
+    @api.get("/runs/<run_id>/export")
+    def export(run_id: str) -> Response[str]:
+        return answer(client.export(unquote(run_id)))
