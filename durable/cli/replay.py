@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.text import Text
 
-from durable.app import App
 from durable.cli.api import run_path
 from durable.cli.timeline import printable
 from durable.errors import InvalidInput
-from durable.testing.replaying import ReplayFailed, read_history, replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console
 
+    from durable.app import App
     from durable.cli.api import Api
 
 
@@ -42,6 +41,9 @@ def add_replaying(cli: typer.Typer, api: Callable[[str], Api], out: Console, err
         app: Annotated[str, typer.Option(help="The App object, as package.module:name.")],
     ) -> None:
         """Check that code takes recorded runs further, before it is deployed. Nothing is run or stored."""
+        # What runs code is loaded only where it is needed: the other commands shall answer at once.
+        from durable.testing.replaying import ReplayFailed, read_history, replay  # noqa: PLC0415
+
         code = _load(app)
         failed = 0
         for file in files:
@@ -61,6 +63,8 @@ def add_replaying(cli: typer.Typer, api: Callable[[str], Api], out: Console, err
 
 
 def _load(place: str) -> App[Any]:
+    from durable.app import App  # noqa: PLC0415 - as above
+
     module, separator, name = place.partition(":")
     if not (separator and name.isidentifier() and all(part.isidentifier() for part in module.split("."))):
         raise typer.BadParameter(f"{place!r} is no app; write it as package.module:name", param_hint="--app")

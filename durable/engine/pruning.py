@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 class Pruner:
     """Prunes the history of one run within one turn."""
 
-    def __init__(self, ports: Ports, run: Run, writer: EntryWriter, *, from_: int) -> None:
+    def __init__(self, ports: Ports, run: Run, writer: EntryWriter, *, worthwhile: int) -> None:
         self._ports = ports
         self._run = run
         self._writer = writer
-        self._from = from_
+        self._worthwhile = worthwhile
         self._loaded: list[Entry] = []
         self.pruned = run.pruned
         """Whether messages may have been consumed by entries that are gone."""
@@ -51,7 +51,7 @@ class Pruner:
         written = self._writer.written
         _, _, left = seal([*self._loaded, *written])
         obsolete = _missing([*self._loaded, *written], left)
-        if len(obsolete) < self._from:
+        if len(obsolete) < self._worthwhile:
             return
         self._ports.store.record_floor(self._run.id, epoch=self._run.epoch, n=entry.n)
         self._delete(obsolete)

@@ -87,7 +87,7 @@ class Turns:
         if obsolete := [message.id for message in loaded.messages if message.id in consumed]:
             self.ports.store.delete_messages(run.id, obsolete)
         writer = EntryWriter(self.ports, run, loaded.entries[-1].at if loaded.entries else 0.0)
-        pruner = Pruner(self.ports, run, writer, from_=self.options.prune_from)
+        pruner = Pruner(self.ports, run, writer, worthwhile=self.options.prune_from)
         writer.after = pruner.after
         loaded = replace(loaded, entries=pruner.begin(loaded.entries), buried=consumed)
         lease = Lease(replace(run, pruned=pruner.pruned), lease.ends)

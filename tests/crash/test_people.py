@@ -95,14 +95,39 @@ def for_every_crash(
     script: Callable[[TestEnvironment, RunHandle[Any]], None],
     check: Callable[[TestEnvironment, RunHandle[Any]], None],
 ) -> None:
+    """With an invocation that dies, stands still until its lease is over, or finds no store, at each of its calls."""
     clean = TestEnvironment(app)
-    handle = clean.start(workflow, id="clean")
-    script(clean, handle)
-    check(clean, handle)
+    play(clean, workflow, script, check)
     for number in range(1, len(clean.calls) + 1):
+        for plan in (crash_before, crash_after, stand_still):
+            env = TestEnvironment(app)
+            plan(env, number)
+            play(env, workflow, script, check)
+    for name in sorted(set(clean.calls)):
         for after in (False, True):
             env = TestEnvironment(app)
-            env.crash_at(number, after=after)
-            handle = env.start(workflow, id="crashed")
-            script(env, handle)
-            check(env, handle)
+            env.faults.fail_next_call(name, after=after)
+            play(env, workflow, script, check)
+
+
+def play(
+    env: TestEnvironment,
+    workflow: Any,
+    script: Callable[[TestEnvironment, RunHandle[Any]], None],
+    check: Callable[[TestEnvironment, RunHandle[Any]], None],
+) -> None:
+    handle = env.start(workflow, id="r")
+    script(env, handle)
+    check(env, handle)
+
+
+def crash_before(env: TestEnvironment, number: int) -> None:
+    env.crash_at(number)
+
+
+def crash_after(env: TestEnvironment, number: int) -> None:
+    env.crash_at(number, after=True)
+
+
+def stand_still(env: TestEnvironment, number: int) -> None:
+    env.faults.freeze("5m", at=number)

@@ -64,6 +64,7 @@ def test_a_function_is_promised_its_handler_its_time_and_its_surroundings(stack:
     )
     assert orchestrator.environment == {
         "PYTHONHASHSEED": "0",
+        "PYDANTIC_DISABLE_PLUGINS": "1",
         "DURABLE_APP": "examples.orders.app:app",
         "DURABLE_CODE_VERSION": "",
         "DURABLE_TABLE": stack.table,

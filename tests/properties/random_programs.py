@@ -36,7 +36,18 @@ def count_up(n: int) -> Break[int] | Continue[int]:
 
 FUNCTIONS: tuple[Callable[[int], Any], ...] = (increment, refuse_thirds, pair)
 
-LEAVES = ["step"] * 6 + ["sleep", "next", "timer", "yield", "event_wait", "event_set", "now", "version", "wait_until"]
+LEAVES = ["step"] * 6 + [
+    "sleep",
+    "next",
+    "timer",
+    "yield",
+    "event_wait",
+    "event_set",
+    "now",
+    "version",
+    "wait_until",
+    "broken",
+]
 TREES = ["sequence"] * 4 + [
     "gather", "task_group", "timeout", "wait_for", "race", "join", "map", "try_map", "loop", "retrying", "try_block", "try", "finally", "bare_except",
     "spawn", "shield", "lock", "semaphore", "first_done", "as_completed", "generator", "wait_all", "cancel_and_wait",
@@ -142,6 +153,11 @@ class Interpreter:
     async def _version(self, node: Node) -> Any:
         version = self.ctx.get_version(self.unused(node.name), 2)
         return await self.ctx.step(increment, version) if version == 2 else await self.ctx.step(pair, 1)
+
+    async def _broken(self, node: Node) -> Any:
+        """Fails at once, without waiting for anything; not where that would end the whole program."""
+        if current_scope.get().prefix:
+            raise KeyError(node.number)
 
     async def _wait_until(self, node: Node) -> Any:
         timeout = None if node.flag else node.delay

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from boto3.dynamodb.types import TypeSerializer
 from botocore.exceptions import ClientError
 
 from durable.adapters.dynamodb import attributes as a
@@ -17,6 +17,7 @@ from durable.errors import Fenced, StoreUnavailable
 from durable.model.answers import Refused
 
 if TYPE_CHECKING:
+    from boto3.dynamodb.types import TypeSerializer
     from types_boto3_dynamodb.client import DynamoDBClient
 
     from durable.adapters.dynamodb.attributes import AttributeValue, Item
@@ -33,7 +34,6 @@ _OLDER: Final = "attribute_not_exists(#pk) OR #epoch < :epoch"
 """The entry is written once in an epoch: so a repetition is told from the first time."""
 
 _REFUSALS: Final = frozenset({"ConditionalCheckFailed", "ValidationError", "ItemCollectionSizeLimitExceeded"})
-_SERIALIZER: Final = TypeSerializer()
 
 
 class Transactions:
@@ -123,7 +123,7 @@ def _user_write(table: str, item: TransactItem) -> dict[str, Any]:
 
 def _serialized(values: Mapping[str, Any]) -> Item:
     return {
-        name: cast("AttributeValue", _SERIALIZER.serialize(_without_floats(value))) for name, value in values.items()
+        name: cast("AttributeValue", _serializer().serialize(_without_floats(value))) for name, value in values.items()
     }
 
 
@@ -137,3 +137,10 @@ def _without_floats(value: object) -> object:
             return [_without_floats(member) for member in cast("list[object]", value)]
         case _:
             return value
+
+
+@cache
+def _serializer() -> TypeSerializer:
+    from boto3.dynamodb.types import TypeSerializer  # noqa: PLC0415 - 40 ms of boto3 that few functions need
+
+    return TypeSerializer()

@@ -1,0 +1,124 @@
+"""Whoever deals with the run from outside: sends messages, some twice and some again much later, and cancels it."""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import TYPE_CHECKING
+
+from durable.client import Client
+from durable.model.envelope import Deliver, Wake, to_body
+from durable.testing.simulation.workloads.effects import GO, RUN_ID, app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random  # noqa: TID251 - handed in, seeded
+
+    from durable.adapters.memory import MemoryRunQueue
+    from durable.model.run import CancelMode
+    from durable.ports import Ports
+    from durable.testing.simulation.workloads import Workload
+
+LATER = 100.0
+"""Seconds within which a message comes again."""
+
+
+class Callers:
+    """Their plan for one seed, and what they have done of it."""
+
+    def __init__(self, workload: Workload, random: Random, ports: Ports, runs: MemoryRunQueue, note: Callable[[str], None]):
+        self._workload = workload
+        self._random = random
+        self._ports = ports
+        self._runs = runs
+        self._note = note
+        self.sent: list[str] = []
+        self._messages = self._moments_of_messages()
+        self._again: list[tuple[float, str]] = []
+        self._cancels: list[tuple[float, CancelMode]] = []
+        if workload.cancels:
+            modes = random.choice(workload.cancels)
+            moments = sorted(ports.clock.now() + random.uniform(0, 60) for _ in modes)
+            self._cancels = list(zip(moments, modes, strict=True))
+
+    def _moments_of_messages(self) -> list[float]:
+        """Some come in bursts."""
+        moment = self._ports.clock.now()
+        moments: list[float] = []
+        for _ in range(self._random.randint(*self._workload.messages)):
+            moment += self._random.choice([0.0, self._random.uniform(0, 2), self._random.uniform(0, 30)])
+            moments.append(moment)
+        if self._workload.flood and self._random.random() < 0.05:
+            moments = sorted([*moments, *[self._random.choice(moments)] * self._workload.flood])
+        return moments
+
+    @property
+    def moments(self) -> list[float]:
+        """When something will come."""
+        return [*self._messages[:1], *(moment for moment, _ in self._again[:1]), *(moment for moment, _ in self._cancels[:1])]
+
+    @property
+    def can_send(self) -> bool:
+        """Whether another message may come for a run that waits for one."""
+        return len(self.sent) + len(self._messages) < max(self._workload.most_messages, len(self.sent) + 1 - self._workload.flood)
+
+    def hurry(self) -> None:
+        """The next message or cancellation comes now."""
+        now = self._ports.clock.now()
+        if self._cancels and self._random.random() < 0.3:
+            self._cancels[0] = (now, self._cancels[0][1])
+        elif self._messages:
+            self._messages[0] = now
+
+    def send_one_now(self) -> None:
+        """Somebody sends a message that was not planned."""
+        self._messages.insert(0, self._ports.clock.now())
+
+    def send_due(self) -> bool:
+        """Sends the messages whose moment has come; whether there were any."""
+        now = self._ports.clock.now()
+        due = 0
+        while self._messages and self._messages[0] <= now:
+            del self._messages[0]
+            due += 1
+            message = f"m{len(self.sent) + 1}"
+            self.sent.append(message)
+            for _ in range(2 if self._random.random() < 0.2 else 1):
+                self._send(message)
+            if self._workload.resent and self._random.random() < self._workload.resent:
+                insort(self._again, (now + self._random.uniform(5, LATER), message))
+        while self._again and self._again[0][0] <= now:
+            self._send(self._again.pop(0)[1])
+        return due > 0
+
+    def _send(self, message: str) -> None:
+        run_id = self._random.choice([RUN_ID, *self._known_ids()])
+        self._note(f"send {message} to {run_id}")
+        deliver = Deliver(run_id=run_id, id=message, name=GO.name, body=message.removeprefix("m"))
+        self._runs.enqueue(to_body(deliver), group=run_id)
+        if self._random.random() < 0.3:  # a wake too many does no harm, and makes invocations meet
+            wake = Wake(run_id=run_id, id=self._ports.new_id(), reason="simulated")
+            self._ports.timers.send(wake, delay=self._random.choice([0, 1, 2]))
+
+    def _known_ids(self) -> list[str]:
+        """The run that callers find when they look for the last of the lineage."""
+        run = self._ports.store.get(RUN_ID)
+        while run is not None and run.successor is not None:
+            run = self._ports.store.get(run.successor)
+        return [] if run is None or run.id == RUN_ID else [run.id]
+
+    def cancellation(self, ports: Ports) -> Callable[[], None] | None:
+        """What a client does now that cancels the run; it may die on the way, so it is done until it is accepted."""
+        if not self._cancels or self._cancels[0][0] > self._ports.clock.now():
+            return None
+        mode = self._cancels[0][1]
+        self._cancels[0] = (self._ports.clock.now() + 30, mode)
+
+        def cancel() -> None:
+            Client(app, ports).cancel(RUN_ID, mode)
+            self._cancels = [one for one in self._cancels if one[1] != mode]
+
+        return cancel
+
+    def give_up_cancelling(self) -> None:
+        """The run has ended."""
+        self._cancels.clear()

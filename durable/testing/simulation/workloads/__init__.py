@@ -1,0 +1,12 @@
+"""What simulated runs do: a seed picks one of these, each of which proves another part of the protocol."""
+
+from durable.testing.simulation.workloads.cancelled import CANCELLED
+from durable.testing.simulation.workloads.chain import CHAIN
+from durable.testing.simulation.workloads.continued import CONTINUED
+from durable.testing.simulation.workloads.looping import LOOPING
+from durable.testing.simulation.workloads.saga import SAGA
+from durable.testing.simulation.workloads.workload import Workload
+
+WORKLOADS: dict[str, Workload] = {one.name: one for one in (CHAIN, LOOPING, SAGA, CANCELLED, CONTINUED)}
+
+__all__ = ["WORKLOADS", "Workload"]

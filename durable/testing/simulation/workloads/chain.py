@@ -1,0 +1,81 @@
+"""Every kind of plain operation, one after the other: steps, waits with and without deadlines, sleeps, siblings, a send."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from durable.channels import Signal
+from durable.context import Context
+from durable.errors import StepInterrupted
+from durable.model.envelope import from_body
+from durable.options import Step
+from durable.testing.simulation.violation import Violation
+from durable.testing.simulation.workloads.effects import (
+    Chain,
+    app,
+    effects,
+    hear,
+    impatient,
+    make,
+    make_at_second_attempt,
+    quick,
+)
+from durable.testing.simulation.workloads.endings import check_completed, check_messages
+from durable.testing.simulation.workloads.workload import Ending, Workload
+
+DONE = Signal("done", int)
+OTHER_RUN = "other"
+"""Hears from the run; it need not exist to have a mailbox."""
+
+CAREFUL = Step("careful", timeout=5, at_most_once=True, retries=0)
+
+
+@app.workflow
+async def chain(ctx: Context) -> list[int]:
+    """Mixes every kind of operation; the output tells which messages and results it saw."""
+    so_far = Chain()
+    heard: list[int] = []
+    so_far.add(await ctx.step(quick("first"), make, [*so_far.numbers]))
+    await hear(ctx, heard, 15)
+    so_far.add(await ctx.step(quick("second"), make, [*so_far.numbers]))
+    await hear(ctx, heard)
+    so_far.add(  # named so that other entries lie between them in the order of keys: a loader may see one without the other
+        *await asyncio.gather(
+            ctx.step(quick("a-left"), make, [*so_far.numbers]),
+            ctx.step(quick("z-right"), make, [*so_far.numbers]),
+        )
+    )
+    await ctx.sleep(7)
+    so_far.add(await ctx.step(impatient("flaky"), make_at_second_attempt, [*so_far.numbers]))
+    await hear(ctx, heard, 10)
+    with suppress(StepInterrupted):
+        so_far.add(await ctx.step(CAREFUL, make, [*so_far.numbers]))
+    await ctx.mailbox.send(OTHER_RUN, DONE, len(so_far.numbers))
+    so_far.add(await ctx.step(quick("last"), make, [*so_far.numbers]))
+    return so_far.numbers + heard
+
+
+def check(ending: Ending) -> None:
+    """Every step has a result that follows from those before it, and the other run has heard once."""
+    check_completed(ending)
+    check_messages(ending)
+    history = ending.watch.history()
+    for location in ("first", "second", "a-left", "z-right", "flaky", "last"):
+        if location not in history or not effects.executions[location]:
+            raise Violation(f"I1: step {location} has no result, or a result without an execution")
+    if effects.executions["careful"] > 1:
+        raise Violation("I1: an at-most-once step was executed twice")
+    _check_send(ending)
+
+
+def _check_send(ending: Ending) -> None:
+    """I3 for the receiver: what a run sends once arrives under one id, however often it was sent."""
+    envelopes = [from_body(body) for body in ending.queued]
+    delivered = {one.id for one in envelopes if one.run_id == OTHER_RUN} | ending.watch.mailbox(OTHER_RUN)
+    sends = [entry for entry in ending.watch.history().values() if entry.kind == "send"]
+    if len(delivered) != len(sends) or not all(one in (send.value or "") for one in delivered for send in sends):
+        raise Violation(f"I3: recorded sends {[send.value for send in sends]}, delivered {delivered}")
+
+
+CHAIN = Workload(name="chain", workflow=chain, check=check, executions={"flaky": 2})

@@ -1,0 +1,63 @@
+"""What a simulated workflow brings along: how callers treat it, and what must be true of its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from durable.testing.simulation.workloads.effects import effects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from random import Random  # noqa: TID251 - handed in, seeded
+
+    from durable.definitions import Workflow
+    from durable.model.run import CancelMode
+    from durable.testing.simulation.watch import Watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What is known when a run has ended and everything is quiet."""
+
+    watch: Watch
+    input: Any
+    fine: bool
+    """Whether nothing went wrong in this seed."""
+    sent: Sequence[str]
+    """Ids of the messages that were accepted."""
+    queued: Sequence[str]
+    """Bodies in the runs queue."""
+
+
+def nothing(random: Random) -> None:
+    """A workflow without input."""
+    del random
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One kind of seed."""
+
+    name: str
+    workflow: Workflow[Any, Any]
+    check: Callable[[Ending], None]
+    """Raises `Violation` where the end is not as it must be."""
+    input: Callable[[Random], Any] = nothing
+    messages: tuple[int, int] = (2, 6)
+    """How many come at least and at most by themselves; more come when the run waits for one."""
+    most_messages: int = 12
+    flood: int = 0
+    """So many at once, in a few of the seeds."""
+    resent: float = 0.0
+    """Share of the messages that come again, long after the first time."""
+    cancels: Sequence[Sequence[CancelMode]] = ()
+    """One of these is asked for at some moment."""
+    stored: Callable[[int], int] | None = None
+    """Entries that may be stored, by how many obsolete ones make a turn prune."""
+    executions: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Steps whose bodies are executed more than once in a healthy run."""
+
+    def repeated(self) -> Mapping[str, int]:
+        """Steps that were executed more often than a healthy run does."""
+        return {step: n for step, n in effects.executions.items() if n > self.executions.get(step, 1)}
