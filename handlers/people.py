@@ -49,7 +49,9 @@ def _add_shown(api: APIGatewayHttpResolver, client: Client) -> None:
         query = query_of(api, "after", "limit")
         known = unquote(run_id)
         limit = whole_number(query, "limit", default=100, smallest=1, largest=LARGEST_PAGE)
-        ended = client.get(known).ended  # asked first: what the run appended before its end is there afterwards
+        client.get(known)
+        run = client.ports.store.get(known)  # asked first: what the run appended before its end is there afterwards
+        ended = run is None or run.ended
         after = query.get("after") or None
         chunks = client.stream_page(known, unquote(key), after=after, limit=limit)
         cursor = chunks[-1].id if chunks else after

@@ -76,7 +76,8 @@ class Pruner:
             store.keep_compensations(run.id, undoable)
         store.delete_entries(run.id, [entry.key for entry in obsolete], epoch=run.epoch)
 
-
 def _missing(entries: Sequence[Entry], left: Sequence[Entry]) -> list[Entry]:
+    """What is not left. Progress of a loop may carry the result of an ephemeral step beside the loop: it stays with it."""
     kept = {id(entry) for entry in left}
-    return [entry for entry in entries if id(entry) not in kept]
+    missing = [entry for entry in entries if id(entry) not in kept]
+    return [entry for entry in missing if not any(id(carried) in kept for carried in entry.carried)]

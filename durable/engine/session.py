@@ -157,8 +157,9 @@ class Session:
             return pause
         self._steps.only_undoable(self._in_doubt())
         while self._steps:
-            if self._steps.start_due() and not self._steps.running:
-                return OutOfTime(list(self._waits.values()))
+            out_of_time = self._steps.start_due()
+            if not self._steps.running:
+                return OutOfTime(list(self._waits.values())) if out_of_time else pause
             self._steps.wait(max(0.0, self._ends - self._ports.clock.monotonic() + self._options.reserve))
         return pause
 

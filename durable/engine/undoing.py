@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from durable.model.entry import Compensation, Entry, Kind
 
-POLICY: Final = Step(retries=5, retry_on_timeout=True)
-"""How an undo is tried."""
+LONGEST: Final = 30.0
+"""Timeout of one attempt, in seconds."""
 
 OUTCOME: Final = "!"
 """Marks the entry that tells how the undo of its location has ended."""
@@ -30,12 +30,15 @@ class Undo:
     compensation: Compensation | None = None
     """An undo is not undone."""
 
-    def __init__(self, run_id: str, step: Entry, compensation: Compensation, entries: Iterable[Entry]) -> None:
+    def __init__(
+        self, run_id: str, step: Entry, compensation: Compensation, entries: Iterable[Entry], *, longest: float
+    ) -> None:
         self.run_id = run_id
         self.location = step.location
         self.branches = step.branches
         self.fn: str | None = compensation.fn.rpartition(":")[2]
-        self.policy = POLICY
+        # Half of what an invocation has fits into the next one for sure, however short the function's timeout is.
+        self.policy = Step(retries=5, retry_on_timeout=True, timeout=min(LONGEST, longest / 2))
         self.context = contextvars.Context()
         self._step = step
         self._compensation = compensation

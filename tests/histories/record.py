@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
-from durable.testing import ReplayFailed, TestEnvironment, assert_replays
+from durable.testing import InvocationKilled, ReplayFailed, TestEnvironment, assert_replays
 from tests.histories.catalogue import SCENARIOS, Scenario, apps_of, scenarios, without_history
 
 LARGE = 12_000
 """Characters of a history up to which the longer is the better; above, the shorter."""
+
+LARGEST = 100_000
+"""Characters of a history that is checked in at all."""
 
 Rank = tuple[bool, bool, int, int]
 
@@ -51,6 +54,8 @@ class Recorder:
             document["run"].pop("python", None)  # the scenarios replay on every Python that the project supports
             rank = _rank(document)
             scenario = Scenario(module, run.workflow, run.version)
+            if len(json.dumps(document)) > LARGEST:
+                continue
             if scenario in self.best and rank <= self.best[scenario][0]:
                 continue
             if _replays(document, environment):
@@ -66,8 +71,8 @@ def _rank(document: dict[str, Any]) -> Rank:
 def _replays(document: dict[str, Any], environment: TestEnvironment) -> bool:
     try:
         assert_replays(document, environment.app)
-    except ReplayFailed:
-        return False  # a run that is blocked, or that was recorded with a fault on purpose
+    except (ReplayFailed, InvocationKilled):
+        return False  # a run that is blocked, or one whose code takes its process with it
     return True
 
 

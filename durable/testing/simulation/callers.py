@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from bisect import insort
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from durable.client import Client
+from durable.errors import RunEnded
 from durable.model.envelope import Deliver, Wake, to_body
 from durable.testing.simulation.workloads.effects import GO, RUN_ID, app
 
@@ -20,12 +23,25 @@ if TYPE_CHECKING:
 
 LATER = 100.0
 """Seconds within which a message comes again."""
+UNPLANNED = 24
+"""Messages that come only because the run waits for one."""
+
+
+@dataclass(slots=True)
+class Cancellation:
+    """What a client is going to ask for."""
+
+    moment: float
+    mode: CancelMode
+    tried: bool = False
 
 
 class Callers:
     """Their plan for one seed, and what they have done of it."""
 
-    def __init__(self, workload: Workload, random: Random, ports: Ports, runs: MemoryRunQueue, note: Callable[[str], None]):
+    def __init__(
+        self, workload: Workload, random: Random, ports: Ports, runs: MemoryRunQueue, note: Callable[[str], None]
+    ) -> None:
         self._workload = workload
         self._random = random
         self._ports = ports
@@ -34,11 +50,12 @@ class Callers:
         self.sent: list[str] = []
         self._messages = self._moments_of_messages()
         self._again: list[tuple[float, str]] = []
-        self._cancels: list[tuple[float, CancelMode]] = []
+        self._unplanned = 0
+        self._cancels: list[Cancellation] = []
         if workload.cancels:
             modes = random.choice(workload.cancels)
             moments = sorted(ports.clock.now() + random.uniform(0, 60) for _ in modes)
-            self._cancels = list(zip(moments, modes, strict=True))
+            self._cancels = [Cancellation(moment, mode) for moment, mode in zip(moments, modes, strict=True)]
 
     def _moments_of_messages(self) -> list[float]:
         """Some come in bursts."""
@@ -54,23 +71,25 @@ class Callers:
     @property
     def moments(self) -> list[float]:
         """When something will come."""
-        return [*self._messages[:1], *(moment for moment, _ in self._again[:1]), *(moment for moment, _ in self._cancels[:1])]
+        again, cancels = [moment for moment, _ in self._again[:1]], [one.moment for one in self._cancels]
+        return [*self._messages[:1], *again, *cancels]
 
     @property
     def can_send(self) -> bool:
         """Whether another message may come for a run that waits for one."""
-        return len(self.sent) + len(self._messages) < max(self._workload.most_messages, len(self.sent) + 1 - self._workload.flood)
+        return self._unplanned < UNPLANNED
 
     def hurry(self) -> None:
         """The next message or cancellation comes now."""
         now = self._ports.clock.now()
         if self._cancels and self._random.random() < 0.3:
-            self._cancels[0] = (now, self._cancels[0][1])
+            self._cancels[0].moment = now
         elif self._messages:
             self._messages[0] = now
 
     def send_one_now(self) -> None:
         """Somebody sends a message that was not planned."""
+        self._unplanned += 1
         self._messages.insert(0, self._ports.clock.now())
 
     def send_due(self) -> bool:
@@ -107,18 +126,21 @@ class Callers:
         return [] if run is None or run.id == RUN_ID else [run.id]
 
     def cancellation(self, ports: Ports) -> Callable[[], None] | None:
-        """What a client does now that cancels the run; it may die on the way, so it is done until it is accepted."""
-        if not self._cancels or self._cancels[0][0] > self._ports.clock.now():
+        """What a client does now to cancel the run. It may die on the way, and tries again if nothing has come of it."""
+        now = self._ports.clock.now()
+        planned = next((one for one in self._cancels if one.moment <= now), None)
+        if planned is None:
             return None
-        mode = self._cancels[0][1]
-        self._cancels[0] = (self._ports.clock.now() + 30, mode)
+        run = self._ports.store.get(RUN_ID)
+        if run is None or run.ended or (planned.tried and run.cancel_requested in {planned.mode, "compensate"}):
+            self._cancels.remove(planned)
+            return None
+        planned.moment, planned.tried = now + 30, True
 
         def cancel() -> None:
-            Client(app, ports).cancel(RUN_ID, mode)
-            self._cancels = [one for one in self._cancels if one[1] != mode]
+            with suppress(RunEnded):
+                Client(app, ports).cancel(RUN_ID, planned.mode)
+            if planned in self._cancels:
+                self._cancels.remove(planned)
 
         return cancel
-
-    def give_up_cancelling(self) -> None:
-        """The run has ended."""
-        self._cancels.clear()

@@ -6,47 +6,59 @@ import logging
 from random import Random  # noqa: TID251 - the seed is the whole input
 from typing import TYPE_CHECKING, Any, Final
 
+from durable import codec
 from durable.adapters.memory import MemoryRunQueue, MemoryStore, MemoryTimers
 from durable.engine.maintenance import Maintenance
 from durable.engine.options import EngineOptions
 from durable.engine.orchestrator import Delivery, Orchestrator
 from durable.engine.steps import InlineStepRunner
 from durable.errors import StoreUnavailable
-from durable.model.envelope import Deliver, Start, Wake, from_body, to_body
-from durable.model.run import Run, first_epoch
+from durable.model.envelope import Deliver, Start, from_body
+from durable.model.run import pending_run
 from durable.ports import Page, Ports
 from durable.testing.interception import intercepted
 from durable.testing.services import SeededIds
-from durable.testing.simulation import workload
 from durable.testing.simulation.activities import Activity, Outcome
-from durable.testing.simulation.invariants import Violation, Watch, check_messages, check_send, check_wake_of_ended_run
+from durable.testing.simulation.aftermath import check_wake_of_ended_run
+from durable.testing.simulation.callers import Callers
+from durable.testing.simulation.violation import Violation
+from durable.testing.simulation.watch import Watch
 from durable.testing.simulation.weather import FailedTurns, SimulatedClock, UnorderedRunQueue, weather_of
+from durable.testing.simulation.workloads import WORKLOADS
+from durable.testing.simulation.workloads.effects import RUN_ID, app, effects
+from durable.testing.simulation.workloads.workload import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from durable.adapters.memory import Received
     from durable.testing.simulation.baton import Actor, Stage
+    from durable.testing.simulation.workloads import Workload
 
-RUN_ID: Final = "run"
 INVOCATION_SECONDS: Final = 20.0
-MAX_EVENTS: Final = 6_000
+MAX_EVENTS: Final = 12_000
 MAX_ACTIVE: Final = 4
 """Invocations at once: what the event source's concurrency is for."""
-MAX_MESSAGES: Final = 12
-EXECUTIONS: Final = 8
-"""Of step bodies in a healthy run of the workload; one of its steps fails once."""
-PATIENCE: Final = 900.0
+PATIENCE: Final = 2_500.0
 """Virtual seconds after the last message in which a run must end, whatever went wrong."""
+SETTLES: Final = frozenset({"store.settle", "store.continue_as_new"})
+RISKY: Final = SETTLES | {
+    "store.put_entry", "store.record_fences", "store.record_floor", "store.bury", "store.delete_messages",
+    "store.delete_entries", "store.clear_carries", "store.put_message", "runs.send",
+}  # fmt: skip
+"""Calls between which an invocation is worth interrupting."""
 
 
 class Simulation:
     """Runs one seed to its end and checks the invariants on the way."""
 
     def __init__(
-        self, seed: int, stage: Stage, *, store: type[MemoryStore] = MemoryStore, traced: bool = False
-    ) -> None:
+        self, seed: int, stage: Stage, *, workload: Workload | None = None, store: type[MemoryStore] = MemoryStore,
+        traced: bool = False,
+    ) -> None:  # fmt: skip
         self.random = Random(seed)
+        chosen = self.random.choice(list(WORKLOADS.values()))
+        self.workload = workload or chosen
         self.weather = weather_of(self.random)
         self.outcome = Outcome()
         self._traced = traced
@@ -64,7 +76,10 @@ class Simulation:
         self.ports = Ports(store=self.store, runs=self.runs, timers=self.timers, clock=self.clock, new_id=self.ids)
         self.start = self.clock.now()
         self.intercepted = intercepted(self.ports, self._port_call)
-        self.watch = Watch(self.store, RUN_ID)
+        bound = self.workload.stored
+        self.watch = Watch(self.store, RUN_ID, stored=bound and bound(self.weather.prune_from))
+        self._callers = Callers(self.workload, self.random, self.ports, self.runs, self._note)
+        self._input = self.workload.input(self.random)
         self._maintenance = Maintenance(self.intercepted, code_version="1")
         self._failed = FailedTurns()
         self._idle: list[Orchestrator] = []
@@ -73,21 +88,12 @@ class Simulation:
         self._entered = 0
         self._next_sweep = self.start + 60
         self._quiet_since = self.start
-        self._sent: list[str] = []
-        self._send_at = sorted(self._moments_of_messages())
-
-    def _moments_of_messages(self) -> Iterator[float]:
-        """Some come in bursts."""
-        moment = self.start
-        for _ in range(self.weather.messages):
-            moment += self.random.choice([0.0, self.random.uniform(0, 2), self.random.uniform(0, 30)])
-            yield moment
 
     # The seed from start to end
 
     def run(self) -> Outcome:
         """Raises `Violation` where an invariant does not hold."""
-        workload.effects.forget()
+        effects.forget()
         log = logging.getLogger("durable")
         log.addHandler(self._failed)
         propagate, log.propagate = log.propagate, False
@@ -121,11 +127,11 @@ class Simulation:
 
     def _start_run(self) -> None:
         """What a client does; if its invocation died between the two, maintenance would find the run."""
-        epoch = first_epoch(self.start)
-        workflow = workload.chain
-        run = Run(
-            id=RUN_ID, workflow=workflow.name, version=workflow.version, status="pending", created_at=self.start,
-            epoch=epoch, born=epoch, clean_epoch=epoch, writer="client", due_at=self.start + 30,
+        workflow = self.workload.workflow
+        text = codec.encode(self._input, workflow.input_type) if workflow.takes_input else None
+        run, _ = pending_run(
+            id=RUN_ID, workflow=workflow.name, version=workflow.version, input=text, input_digest="", writer="client",
+            now=self.start,
         )  # fmt: skip
         self.store.create(run)
         if not self._goes_wrong(0.1):
@@ -135,8 +141,7 @@ class Simulation:
         """One event; the activity that goes on with it, if it is one's."""
         if self.random.random() < 0.3:
             self.clock.advance(self.random.uniform(0, self.weather.pace))
-        self._hurry_messages()
-        self._send_due_messages()
+        self._call()
         self.timers.fire_schedules()
         self._start_invocations()
         self._start_maintenance()
@@ -154,35 +159,26 @@ class Simulation:
         """Nothing runs now: on to the next moment at which something can."""
         sources = (self.runs.next_visible_at(), self.timers.next_visible_at(), self.timers.next_schedule_at())
         due = [moment for moment in sources if moment is not None]
-        if not self._active and not self._send_at and not due:
+        if not self._active and not self._callers.moments and not due:
             self._everything_is_quiet()
         if self.clock.now() > self._quiet_since + PATIENCE:
             raise Violation(f"I2: nothing has woken the run for {PATIENCE:g} s: {self.watch}")
         if self.weather.faults:
             due.append(self._next_sweep)
-        self.clock.advance_to(min([*due, *(one.resumes_at for one in self._active), *self._send_at]))
+        self.clock.advance_to(min([*due, *(one.resumes_at for one in self._active), *self._callers.moments]))
 
-    # What comes in
+    # What begins
 
-    def _hurry_messages(self) -> None:
-        """A message likes to come just before a turn is settled."""
-        about_to_settle = any(one.actor.before == "store.settle" for one in self._active)
-        if about_to_settle and self._send_at and self.random.random() < 0.3:
-            self._send_at[0] = self.clock.now()
-
-    def _send_due_messages(self) -> None:
-        while self._send_at and self._send_at[0] <= self.clock.now():
-            del self._send_at[0]
+    def _call(self) -> None:
+        """Callers do what they have planned; they like to come just before a turn is settled."""
+        if any(one.actor.before in SETTLES for one in self._active) and self.random.random() < 0.3:
+            self._callers.hurry()
+        if self._callers.send_due():
             self._quiet_since = self.clock.now()
-            number = len(self._sent) + 1
-            message = Deliver(run_id=RUN_ID, id=f"m{number}", name=workload.GO.name, body=str(number))
-            self._sent.append(message.id)
-            self._note(f"send {message.id}")
-            for _ in range(2 if self.random.random() < 0.2 else 1):
-                self.runs.enqueue(to_body(message), group=RUN_ID)
-            if self.random.random() < 0.3:  # a wake too many does no harm, and makes invocations meet
-                wake = Wake(run_id=RUN_ID, id=self.ids(), reason="simulated")
-                self.timers.send(wake, delay=self.random.choice([0, 1, 2]))
+        cancel = self._callers.cancellation(self.intercepted)
+        if cancel is not None:
+            self._quiet_since = self.clock.now()
+            self._enter(cancel, "cancel")
 
     def _start_invocations(self) -> None:
         for source in (self.runs, self.timers):
@@ -204,7 +200,7 @@ class Simulation:
         ]
         self._enter(
             lambda: container.process(deliveries, remaining=INVOCATION_SECONDS),
-            f"handle {[one.body[:40] for one in received]}", container, source, received,
+            f"handle {[one.body[:60] for one in received]}", container, source, received,
         )  # fmt: skip
 
     def _start_maintenance(self) -> None:
@@ -226,22 +222,25 @@ class Simulation:
         options = EngineOptions(
             parallel_runs=1,
             short_wait=self.weather.short_wait,
-            reserve=1.0,
-            lease_margin=1.0,
+            reserve=2.0,
+            lease_margin=2.0,
             watch=self.weather.watch,
             dead_turns=50,
+            prune_from=self.weather.prune_from,
+            fences_kept=self.weather.fences_kept,
         )
-        return Orchestrator(workload.app, self.intercepted, code_version="1", options=options, steps=InlineStepRunner)
+        return Orchestrator(app, self.intercepted, code_version="1", options=options, steps=InlineStepRunner)
 
     # What happens to an activity
 
     def _go_on(self, activity: Activity) -> Activity | None:
-        if self._goes_wrong(0.04):
+        risky = activity.actor.before in RISKY
+        if self._goes_wrong(0.06 if risky else 0.03):
             self.outcome.kills += 1
             self._note(f"actor {activity.number}: killed before {activity.actor.before}")
             activity.actor.die()
             return activity
-        if self._goes_wrong(0.15 if activity.actor.before == "store.put_entry" else 0.05):
+        if self._goes_wrong(0.12 if risky else 0.04):
             self.outcome.freezes += 1
             activity.waits_for_load = self.random.random() < 0.5
             activity.resumes_at = self.clock.now() + self.random.randint(30 if activity.waits_for_load else 5, 60)
@@ -253,7 +252,7 @@ class Simulation:
         self._active.remove(activity)
         actor = activity.actor
         if actor.error is not None:
-            if isinstance(actor.error, StoreUnavailable):  # only maintenance lets it out; it comes again in a minute
+            if isinstance(actor.error, StoreUnavailable):  # maintenance and clients let it out, and come again
                 return
             raise actor.error
         if activity.source is None or activity.container is None:
@@ -326,28 +325,16 @@ class Simulation:
             raise Violation(f"I2: the run sleeps and does not read {unread}")
         if not self.weather.faults and run.due_at is not None:
             raise Violation(f"I2: the run is due at {run.due_at - self.start:g}, and no timer is set")
-        if run.waiting_for and len(self._sent) < MAX_MESSAGES:
-            self._send_at.append(self.clock.now())
+        if run.waiting_for and self._callers.can_send:
+            self._callers.send_one_now()
         elif not self.weather.faults:
             raise Violation(f"I5: nothing can wake the run: {self.watch}")
 
     def _check_end(self) -> None:
-        run, history = self.watch.run, self.watch.history()
-        if run.status != "completed":
-            raise Violation(f"I1: the run ended as {run.status}: {run.error}")
-        check_messages(self.watch, self._sent, [message.body for message in self.runs.pending])
-        for location in ("first", "second", "a-left", "z-right", "flaky", "last"):
-            if location not in history or not workload.effects.executions[location]:
-                raise Violation(f"I1: step {location} has no result, or a result without an execution")
-        if workload.effects.executions["careful"] > 1:
-            raise Violation("I1: an at-most-once step was executed twice")
-        check_send(self.watch, self._delivered_to_other_run())
-        if not self.weather.faults and workload.effects.executions.total() != EXECUTIONS:
-            raise Violation(f"I1: a healthy run repeated a step: {workload.effects.executions}")
-        check_wake_of_ended_run(workload.app, self.ports, RUN_ID)
-
-    def _delivered_to_other_run(self) -> set[str]:
-        queued = [from_body(message.body) for message in self.runs.pending]
-        return {message.id for message in self.store.mailbox(workload.OTHER_RUN)} | {
-            one.id for one in queued if one.run_id == workload.OTHER_RUN
-        }
+        fine = self.weather.faults == 0
+        queued = [message.body for message in self.runs.pending]
+        ending = Ending(watch=self.watch, input=self._input, fine=fine, sent=self._callers.sent, queued=queued)
+        self.workload.check(ending)
+        if fine and (repeated := self.workload.repeated()):
+            raise Violation(f"I1: a healthy run repeated steps: {repeated}")
+        check_wake_of_ended_run(app, self.ports, self.watch.run.id)

@@ -11,7 +11,7 @@ from durable.model.sealing import seal
 from durable.testing.simulation.violation import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from durable.adapters.memory import MemoryStore
     from durable.model.entry import Entry
@@ -61,7 +61,7 @@ class Life:
             raise Violation(f"I6: the run had ended and has changed: {self.run}")
 
     def check_bound(self) -> None:
-        """I1, I4: what a released epoch has recorded stays as it is; so does what a fence has let through."""
+        """I1, I4: what a released epoch has recorded stays as it is; so does what a fence or a floor has let through."""
         run, history = self.run, self.history()
         gone = {key: entry for key, entry in self._bound.items() if history.get(key) != entry}
         for key, entry in gone.items():
@@ -72,7 +72,9 @@ class Life:
         if gone:
             self._check_pruned(gone, history)
         self._bound = {
-            key: entry for key, entry in history.items() if entry.epoch <= run.clean_epoch or entry.epoch in run.fences
+            key: entry
+            for key, entry in history.items()
+            if entry.epoch <= run.clean_epoch or entry.epoch in run.fences or entry.n <= run.floors.get(entry.epoch, 0)
         }
         for key, entry in self._bound.items():
             for message in entry.messages:
@@ -104,7 +106,7 @@ class Life:
         if run.ended or run.lease_until is not None or run.due_at is not None:
             return
         if run.status != "suspended" or not run.waiting_for:
-            raise Violation(f"I5: the run is {run.status}, not due, and waits for nothing")
+            raise Violation(f"I5: the run is {run.status}, not due, and waits for nothing: {run.reason}")
 
 
 class Watch:
@@ -138,16 +140,17 @@ class Watch:
         """What was kept of its pruned entries, by key."""
         return self.lineage[-1].kept()
 
-    def consumed(self) -> set[str]:
-        """Ids of the messages that some run of the lineage has consumed for good."""
+    def consumed(self, messages: Sequence[str]) -> set[str]:
+        """Which of the messages some run of the lineage has consumed for good."""
         entries = [entry for life in self.lineage for entry in life.history().values()]
         named = {message.id for entry in entries for message in entry.messages}
-        return named.union(*(life.consumers for life in self.lineage))
+        return (named | self._store.buried(self.lineage[0].run_id, messages)) & set(messages)
 
     def unread(self) -> list[str]:
         """Channels of stored messages that the last run can still consume."""
-        consumed = self.consumed()
-        return [message.channel for message in self._store.mailbox(self.run.id) if message.id not in consumed]
+        messages = self._store.mailbox(self.run.id)
+        consumed = self.consumed([message.id for message in messages])
+        return [message.channel for message in messages if message.id not in consumed]
 
     def mailbox(self, run_id: str) -> set[str]:
         """Ids of the messages in a mailbox."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from durable.adapters.memory import MemoryRunQueue, VirtualClock
 from durable.adapters.memory.queues import MemoryQueue
 from durable.errors import StoreUnavailable
-from durable.testing.simulation.invariants import Violation
+from durable.testing.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,11 +30,12 @@ class Weather:
     """Whether the runs queue is FIFO, as it is in AWS; the lease alone must be enough."""
     page_size: int
     short_wait: float
-    messages: int
     pace: float
     """How much time passes at an event, at most."""
     watch: float
     """How often a turn looks at the run record while a step runs: where it hardly does, a lost turn writes on for longer."""
+    prune_from: int
+    fences_kept: int
 
 
 def weather_of(random: Random) -> Weather:
@@ -46,9 +47,10 @@ def weather_of(random: Random) -> Weather:
         ordered=random.random() < 0.5,
         page_size=random.choice([1, 2, 3, 1000]),
         short_wait=random.choice([0.0, 1.0]),
-        messages=random.randint(2, 6),
         pace=1.0 if fine else random.choice([1.0, 3.0]),
         watch=random.choice([2.0, 1_000.0]),
+        prune_from=random.choice([1, 4, 10, 50]),
+        fences_kept=random.choice([0, 2, 8]),
     )
 
 

@@ -46,7 +46,6 @@ class Workload:
     input: Callable[[Random], Any] = nothing
     messages: tuple[int, int] = (2, 6)
     """How many come at least and at most by themselves; more come when the run waits for one."""
-    most_messages: int = 12
     flood: int = 0
     """So many at once, in a few of the seeds."""
     resent: float = 0.0
