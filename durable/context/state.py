@@ -1,6 +1,5 @@
 """What a run shows, what versions of its code it has passed, and what is kept elsewhere."""
 
-# ruff: noqa: ARG002 - what is declared for later ignores its arguments
 
 from __future__ import annotations
 

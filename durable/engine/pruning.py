@@ -76,6 +76,7 @@ class Pruner:
             store.keep_compensations(run.id, undoable)
         store.delete_entries(run.id, [entry.key for entry in obsolete], epoch=run.epoch)
 
+
 def _missing(entries: Sequence[Entry], left: Sequence[Entry]) -> list[Entry]:
     """What is not left. Progress of a loop may carry the result of an ephemeral step beside the loop: it stays with it."""
     kept = {id(entry) for entry in left}

@@ -166,7 +166,8 @@ class Session:
     @property
     def has_failed(self) -> bool:
         """Whether the workflow has ended with an error, so that its steps are to be undone."""
-        return isinstance(self._execution.outcome, Raised) and not self._execution.ended_by_cancellation
+        stays = self._execution.ended_by_cancellation and self._run.cancel_requested != "compensate"
+        return isinstance(self._execution.outcome, Raised) and not stays
 
     def _in_doubt(self) -> list[StepOperation]:
         """Steps that can be undone and that a lost turn may have begun: they are done again, so that they can be."""

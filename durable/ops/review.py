@@ -37,11 +37,11 @@ class ReviewOperation(WaitOperation):
         "_artifact",
         "_escalated",
         "_name",
-        "opened_at",
         "_reject_after",
         "_reviewers",
         "_timeout",
         "channels",
+        "opened_at",
     )
     kind = "review"
 

@@ -10,7 +10,6 @@ import pytest
 if TYPE_CHECKING:
     from durable.app import App
     from durable.testing.environment import TestEnvironment
-    from durable.testing.watching import Watch
 
 NewEnvironment = Callable[..., "TestEnvironment"]
 """What the fixture is: `durable_env(app)`; options are those of TestEnvironment, and `check=False`."""
@@ -18,15 +17,8 @@ NewEnvironment = Callable[..., "TestEnvironment"]
 _passed = pytest.StashKey[bool]()
 
 
-@pytest.fixture(scope="session")
-def _durable_watch() -> Watch:
-    from durable.testing.watching import Watch  # noqa: PLC0415 - only where a test uses the fixture
-
-    return Watch()
-
-
 @pytest.fixture
-def durable_env(request: pytest.FixtureRequest, _durable_watch: Watch) -> Iterator[NewEnvironment]:
+def durable_env(request: pytest.FixtureRequest) -> Iterator[NewEnvironment]:
     """`durable_env(app)` gives a TestEnvironment for the app.
 
     A workflow that reads a real clock, draws real random numbers, blocks, or talks to the network fails the test with a
@@ -34,15 +26,16 @@ def durable_env(request: pytest.FixtureRequest, _durable_watch: Watch) -> Iterat
     """
     from durable.testing.environment import TestEnvironment  # noqa: PLC0415 - only where a test uses the fixture
     from durable.testing.scanning import findings_in  # noqa: PLC0415 - as above
+    from durable.testing.watching import watch  # noqa: PLC0415 - as above
 
     def new(app: App[Any], /, *, check: bool = True, **options: Any) -> TestEnvironment:
         if check and (findings := findings_in(app)):
             pytest.fail("\n".join(map(str, findings)), pytrace=False)
         return TestEnvironment(app, **options)
 
-    _durable_watch.take()
+    watch().take()
     yield new
-    caught = _durable_watch.take()
+    caught = watch().take()
     if caught and request.node.stash.get(_passed, False):
         pytest.fail("\n".join(dict.fromkeys(caught)), pytrace=False)
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any, Final
 
 from durable.errors import NotAllowedInWorkflow
 from durable.loop import WorkflowLoop, running_loop
 
 _CALLS: Final = {
-    "socket.connect": ("a network connection", "do it in a step: await ctx.step(fetch, url)"),
-    "socket.getaddrinfo": ("looking up a host", "do it in a step: await ctx.step(fetch, url)"),
+    "socket.connect": ("network I/O", "do it in a step: await ctx.step(fetch, url)"),
+    "socket.getaddrinfo": ("network I/O", "do it in a step: await ctx.step(fetch, url)"),
     "time.sleep": ("time.sleep()", "await ctx.sleep(...)"),
     "subprocess.Popen": ("starting a program", "do it in a step"),
     "os.system": ("starting a program", "do it in a step"),
 }
-"""Audit events (https://docs.python.org/3/library/audit_events.html): what they mean and what to do instead."""
+"""Audit events (https://docs.python.org/3/library/audit_events.html; `time.sleep` from Python 3.13 on)."""
 
 
 class Watch:
-    """Listens for the whole process, because audit hooks stay; what it has caught is told to whoever asks."""
+    """Listens for the whole process; what it has caught is told to whoever asks."""
 
     def __init__(self) -> None:
         self._caught: list[str] = []
@@ -38,3 +39,9 @@ class Watch:
             error = NotAllowedInWorkflow(*_CALLS[event])
             self._caught.append(str(error))
             raise loop.fail(error)
+
+
+@cache
+def watch() -> Watch:
+    """The one of this process: an audit hook cannot be taken away again."""
+    return Watch()

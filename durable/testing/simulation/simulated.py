@@ -140,7 +140,7 @@ class Simulation:
     def _happen(self) -> Activity | None:
         """One event; the activity that goes on with it, if it is one's."""
         if self.random.random() < 0.3:
-            self.clock.advance(self.random.uniform(0, self.weather.pace))
+            self.clock.advance(self.random.uniform(0, self.weather.pace * self.workload.pace))
         self._call()
         self.timers.fire_schedules()
         self._start_invocations()

@@ -109,4 +109,4 @@ def test_what_is_missing_cannot_be_hidden_by_the_workflow() -> None:
 
 def test_an_undo_must_take_the_result_and_the_arguments() -> None:
     with pytest.raises(TypeError, match="must take the step's result and then the step's arguments"):
-        operation_of(lambda ctx: ctx.step(Step("pay").undo(undo), charge, "o", 1, 2))
+        operation_of(lambda ctx: ctx.step(Step("pay").undo(undo), charge, "o", 1, 2))  # pyright: ignore[reportCallIssue] - it is wrong on purpose

@@ -1,5 +1,6 @@
 """Which steps a rollback is about, and how each of them has come out."""
 
+from dataclasses import replace
 from typing import Any
 
 from durable.engine.rollback import done_steps, outcome_of
@@ -47,7 +48,7 @@ def test_kept_ones_count_once() -> None:
 
 
 def test_kept_ones_that_a_cut_has_taken_back_do_not_count() -> None:
-    run = Run(**{name: getattr(RUN, name) for name in Run.__slots__} | {"cuts": (Cut(2, 2, 5),)})
+    run = replace(RUN, cuts=(Cut(2, 2, 5),))
     assert locations(done_steps(run, [], [step("a", 1), step("b", 2)])) == ["a"]
 
 
@@ -68,12 +69,12 @@ def test_failed_attempts_of_an_earlier_execution_are_not_counted() -> None:
         outcome("a", 2, epoch=6, mark="!@2", attempts=2, error=error),
         outcome("a", 1, epoch=6, mark="!@1", attempts=1, error=error),
     ]
-    assert [entry.attempts for entry in Undo("r", again, UNDO, entries).attempts] == [1, 2]
+    assert [entry.attempts for entry in Undo("r", again, UNDO, entries, longest=100).attempts] == [1, 2]
 
 
 def test_each_execution_of_a_step_is_undone_under_a_key_of_its_own() -> None:
     first, again = step("a", 1), step("a", 1, epoch=5)
-    keys = {Undo("r", entry, UNDO, []).idempotency_key for entry in (first, again, first)}
+    keys = {Undo("r", entry, UNDO, [], longest=100).idempotency_key for entry in (first, again, first)}
     assert len(keys) == 2
 
 

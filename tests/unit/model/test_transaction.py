@@ -25,8 +25,8 @@ def test_what_is_no_list_is_refused(wrong: object) -> None:
 
 
 def test_every_fault_of_an_item_is_named() -> None:
+    wrong = {"Update": {"TableName": "t", "UpdateExpression": "x", "Item": {}, "Retry": 1}}
     with pytest.raises(
         TypeError, match=r'item 1 of ctx.transact\(\): "Update" needs Key and does not take Item, Retry'
     ):
-        wrong = {"Update": {"TableName": "t", "UpdateExpression": "x", "Item": {}, "Retry": 1}}
         checked_items("ctx.transact", [PUT, wrong])

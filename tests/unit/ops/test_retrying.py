@@ -64,7 +64,7 @@ def test_the_last_error_is_raised_when_no_round_is_left() -> None:
 
     result, engine = play(workflow, suspend=0.0)
     assert "0 is too few" in result
-    assert [entry.key for entry in engine.store.valid() if entry.mark] == ["again~1", "again~2"]
+    assert [entry.key for entry in engine.store.valid() if entry.kind == "loop"] == ["again~1", "again~2"]
 
 
 def test_what_is_not_retryable_ends_it() -> None:

@@ -62,5 +62,5 @@ def check(ending: Ending) -> None:
 
 
 LOOPING = Workload(
-    name="looping", workflow=looping, check=check, input=lambda random: random.choice([1, 1, LONG]), messages=(4, 12),  resent=0.5, stored=lambda prune_from: 45 + prune_from,
+    name="looping", pace=0.3, workflow=looping, check=check, input=lambda random: random.choice([1, 1, LONG]), messages=(4, 12),  resent=0.5, stored=lambda prune_from: 45 + prune_from,
 )  # fmt: skip

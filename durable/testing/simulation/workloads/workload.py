@@ -44,6 +44,8 @@ class Workload:
     check: Callable[[Ending], None]
     """Raises `Violation` where the end is not as it must be."""
     input: Callable[[Random], Any] = nothing
+    pace: float = 1.0
+    """How fast time passes: slower where a turn makes many calls, which must fit into an invocation."""
     messages: tuple[int, int] = (2, 6)
     """How many come at least and at most by themselves; more come when the run waits for one."""
     flood: int = 0
