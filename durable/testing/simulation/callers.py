@@ -40,15 +40,16 @@ class Callers:
     """Their plan for one seed, and what they have done of it."""
 
     def __init__(
-        self, workload: Workload, random: Random, ports: Ports, runs: MemoryRunQueue, note: Callable[[str], None]
-    ) -> None:
+        self, workload: Workload, random: Random, ports: Ports, runs: MemoryRunQueue, note: Callable[[str], None], *,
+        flood: bool,
+    ) -> None:  # fmt: skip
         self._workload = workload
         self._random = random
         self._ports = ports
         self._runs = runs
         self._note = note
         self.sent: list[str] = []
-        self._messages = self._moments_of_messages()
+        self._messages = self._moments_of_messages(flood)
         self._again: list[tuple[float, str]] = []
         self._unplanned = 0
         self._cancels: list[Cancellation] = []
@@ -57,14 +58,14 @@ class Callers:
             moments = sorted(ports.clock.now() + random.uniform(0, 60) for _ in modes)
             self._cancels = [Cancellation(moment, mode) for moment, mode in zip(moments, modes, strict=True)]
 
-    def _moments_of_messages(self) -> list[float]:
+    def _moments_of_messages(self, flood: bool) -> list[float]:
         """Some come in bursts."""
         moment = self._ports.clock.now()
         moments: list[float] = []
         for _ in range(self._random.randint(*self._workload.messages)):
             moment += self._random.choice([0.0, self._random.uniform(0, 2), self._random.uniform(0, 30)])
             moments.append(moment)
-        if self._workload.flood and self._random.random() < 0.05:
+        if flood:
             moments = sorted([*moments, *[self._random.choice(moments)] * self._workload.flood])
         return moments
 

@@ -78,7 +78,8 @@ class Simulation:
         self.intercepted = intercepted(self.ports, self._port_call)
         bound = self.workload.stored
         self.watch = Watch(self.store, RUN_ID, stored=bound and bound(self.weather.prune_from))
-        self._callers = Callers(self.workload, self.random, self.ports, self.runs, self._note)
+        flood = self.workload.flood > 0 and self.weather.page_size > self.workload.flood and self.random.random() < 0.2
+        self._callers = Callers(self.workload, self.random, self.ports, self.runs, self._note, flood=flood)
         self._input = self.workload.input(self.random)
         self._maintenance = Maintenance(self.intercepted, code_version="1")
         self._failed = FailedTurns()

@@ -8,7 +8,7 @@ from durable.testing.simulation.workloads.endings import check_completed, check_
 from durable.testing.simulation.workloads.workload import Ending, Workload
 from durable.values import Break, Continue
 
-ROUNDS = 10
+ROUNDS = 7
 LONG = 1_200
 """Seconds after which every invocation that was under way before is over."""
 
@@ -48,7 +48,7 @@ async def looping(ctx: Context, pause: int) -> list[int]:
     await ctx.sleep(pause)
     so_far = Chain(first.numbers)
     so_far.add(await ctx.step(quick("between"), make, [*so_far.numbers]))
-    last = await ctx.loop("again", go_round, state=Seen(ROUNDS - 4, so_far.numbers, first.heard), history=3)
+    last = await ctx.loop("again", go_round, state=Seen(ROUNDS - 3, so_far.numbers, first.heard), history=3)
     so_far = Chain(last.numbers)
     so_far.add(await ctx.step(quick("last"), make, [*so_far.numbers]))
     return last.heard

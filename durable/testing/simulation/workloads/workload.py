@@ -49,7 +49,7 @@ class Workload:
     messages: tuple[int, int] = (2, 6)
     """How many come at least and at most by themselves; more come when the run waits for one."""
     flood: int = 0
-    """So many at once, in a few of the seeds."""
+    """So many at once, in a few of the seeds: more than a run record can name."""
     resent: float = 0.0
     """Share of the messages that come again, long after the first time."""
     cancels: Sequence[Sequence[CancelMode]] = ()
