@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Request)
 
+LONGEST_WAIT: Final = 25
+"""Seconds that a request may wait for something; API Gateway gives an integration 30 (quotas of HTTP APIs)."""
 _JSON: Final = "application/json"
 
 
@@ -40,7 +42,7 @@ def query_of(api: APIGatewayHttpResolver, *known: str) -> Mapping[str, str]:
 def check_known(query: Mapping[str, str], known: tuple[str, ...]) -> None:
     """Refuses a misspelt parameter: without it the answer would be about something else."""
     if unknown := sorted(set(query) - set(known)):
-        raise InvalidInput("the query", f"there is no {', '.join(unknown)}; it takes {', '.join(known)}")
+        raise InvalidInput("the query", f"there is no {', '.join(unknown)}; it takes {', '.join(known) or 'nothing'}")
 
 
 def whole_number(query: Mapping[str, str], name: str, *, default: int, smallest: int, largest: int) -> int:
@@ -51,6 +53,11 @@ def whole_number(query: Mapping[str, str], name: str, *, default: int, smallest:
     if not (text.isascii() and text.isdecimal() and smallest <= int(text) <= largest):
         raise InvalidInput(name, f"{text[:20]!r} is not a number from {smallest} to {largest}")
     return int(text)
+
+
+def wait_of(query: Mapping[str, str], *, default: int) -> int:
+    """How many seconds the caller will wait."""
+    return whole_number(query, "wait", default=default, smallest=0, largest=LONGEST_WAIT)
 
 
 def answer(value: Any, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, unquote
 
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
@@ -13,16 +13,13 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
 from durable.errors import InvalidInput
 from handlers import bootstrap, problems
-from handlers.answers import answer, body_of
+from handlers.answers import answer, body_of, query_of, wait_of
 from handlers.bootstrap import AppNotFound
 from handlers.exporting import add_exporting
 from handlers.people import add_people
 from handlers.problems import Problem
-from handlers.requests import MessageRequest, NoBody, StartRequest, TerminateRequest
-from handlers.runs import Runs
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from handlers.requests import CancelRequest, MessageRequest, NoBody, StartRequest, TerminateRequest
+from handlers.runs import COUNTED, LISTED, Runs
 
 log = logging.getLogger("durable")
 
@@ -50,6 +47,7 @@ def build(runs: Runs) -> APIGatewayHttpResolver:
     api = APIGatewayHttpResolver()
     _add_refusals(api)
     _add_reading(api, runs)
+    _add_starting(api, runs)
     _add_steering(api, runs)
     add_people(api, runs.client)
     add_exporting(api, runs.client)
@@ -59,44 +57,69 @@ def build(runs: Runs) -> APIGatewayHttpResolver:
 def _add_reading(api: APIGatewayHttpResolver, runs: Runs) -> None:
     @api.get("/health")
     def health() -> Response[str]:
+        query_of(api)
         return answer({"status": "ok", "app": runs.app_name})
 
     @api.get("/workflows")
     def workflows() -> Response[str]:
+        query_of(api)
         return answer({"workflows": runs.workflows()})
 
     @api.get("/runs")
     def listing() -> Response[str]:
-        query: Mapping[str, str] = api.current_event.query_string_parameters or {}
-        return answer(runs.page(query))
+        return answer(runs.page(query_of(api, *LISTED)))
+
+    @api.get("/count")
+    def count() -> Response[str]:
+        return answer({"count": runs.count(query_of(api, *COUNTED))})
 
     @api.get("/runs/<run_id>")
     def run(run_id: str) -> Response[str]:
-        return answer(runs.get(unquote(run_id)))
+        return answer(runs.get(unquote(run_id), wait=wait_of(query_of(api, "wait"), default=0)))
 
     @api.get("/runs/<run_id>/history")
     def history(run_id: str) -> Response[str]:
+        query_of(api)
         return answer({"entries": runs.history(unquote(run_id))})
 
 
-def _add_steering(api: APIGatewayHttpResolver, runs: Runs) -> None:
+def _add_starting(api: APIGatewayHttpResolver, runs: Runs) -> None:
     @api.post("/runs")
     def start() -> Response[str]:
+        wait = wait_of(query_of(api, "wait"), default=0)
         key = api.current_event.headers.get("idempotency-key")
-        started = runs.start(body_of(api, StartRequest), key)
+        started = runs.start(body_of(api, StartRequest), key, wait=wait)
         status = HTTPStatus.CREATED if started.created else HTTPStatus.OK
         return answer(started.view, status, {"location": f"/runs/{quote(started.view['id'], safe='')}"})
 
+
+def _add_steering(api: APIGatewayHttpResolver, runs: Runs) -> None:
     @api.post("/runs/<run_id>/messages")
     def send(run_id: str) -> Response[str]:
+        query_of(api)
         return answer(runs.send(unquote(run_id), body_of(api, MessageRequest)), HTTPStatus.ACCEPTED)
+
+    @api.post("/runs/<run_id>/cancel")
+    def cancel(run_id: str) -> Response[str]:
+        query_of(api)
+        request = body_of(api, CancelRequest, optional=True)
+        at_once = request.mode == "terminate"
+        return answer(runs.cancel(unquote(run_id), request), HTTPStatus.OK if at_once else HTTPStatus.ACCEPTED)
 
     @api.post("/runs/<run_id>/terminate")
     def terminate(run_id: str) -> Response[str]:
+        query_of(api)
         return answer(runs.terminate(unquote(run_id), body_of(api, TerminateRequest, optional=True)))
+
+    @api.post("/runs/<run_id>/retry")
+    def retry(run_id: str) -> Response[str]:
+        query_of(api)
+        body_of(api, NoBody, optional=True)
+        return answer(runs.retry(unquote(run_id)))
 
     @api.post("/runs/<run_id>/resume")
     def resume(run_id: str) -> Response[str]:
+        query_of(api)
         body_of(api, NoBody, optional=True)
         return answer(runs.resume(unquote(run_id)))
 

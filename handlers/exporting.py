@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from handlers.answers import answer
+from handlers.answers import answer, query_of
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
@@ -18,4 +18,5 @@ def add_exporting(api: APIGatewayHttpResolver, client: Client) -> None:
 
     @api.get("/runs/<run_id>/export")
     def export(run_id: str) -> Response[str]:
+        query_of(api)
         return answer(client.export(unquote(run_id)))

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from durable import codec
 from durable.errors import UpdateTimeout
-from handlers.answers import answer, body_of, query_of, whole_number
+from handlers.answers import answer, body_of, query_of, wait_of, whole_number
 from handlers.problems import Problem, Refused
-from handlers.requests import ContinueRequest, DecisionRequest, UpdateRequest
+from handlers.requests import (
+    ContinueRequest,
+    DecisionRequest,
+    NamedDecisionRequest,
+    NamedUpdateRequest,
+    UpdateRequest,
+)
 from handlers.views import moment
 
 if TYPE_CHECKING:
@@ -18,9 +24,9 @@ if TYPE_CHECKING:
 
     from durable.client import Client, OpenReview, StreamChunk, UpdateHandle
 
-LONGEST_WAIT: Final = 25
-"""API Gateway gives an integration 30 s (quotas of HTTP APIs)."""
-LARGEST_PAGE: Final = 500
+LARGEST_PAGE = 500
+DEFAULT_WAIT = 10
+"""Seconds that an update is waited for."""
 
 
 def add_people(api: APIGatewayHttpResolver, client: Client) -> None:
@@ -28,16 +34,22 @@ def add_people(api: APIGatewayHttpResolver, client: Client) -> None:
     _add_shown(api, client)
     _add_updates(api, client)
     _add_decisions(api, client)
+    _add_breakpoints(api, client)
 
 
 def _add_shown(api: APIGatewayHttpResolver, client: Client) -> None:
     @api.get("/runs/<run_id>/state")
     def states(run_id: str) -> Response[str]:
-        return answer({"state": client.states(unquote(run_id))})
+        key = query_of(api, "key").get("key")
+        return state(run_id, key) if key else answer({"state": client.states(unquote(run_id))})
 
     @api.get("/runs/<run_id>/state/<key>")
-    def state(run_id: str, key: str) -> Response[str]:
-        known, name = unquote(run_id), unquote(key)
+    def state_in_path(run_id: str, key: str) -> Response[str]:
+        query_of(api)
+        return state(run_id, unquote(key))
+
+    def state(run_id: str, name: str) -> Response[str]:
+        known = unquote(run_id)
         text = client.ports.store.get_state(client.get(known).id, name)
         if text is None:
             detail = f'Run "{known}" has published nothing under "{name}".'
@@ -62,9 +74,16 @@ def _add_shown(api: APIGatewayHttpResolver, client: Client) -> None:
 def _add_updates(api: APIGatewayHttpResolver, client: Client) -> None:
     @api.post("/runs/<run_id>/updates/<name>")
     def update(run_id: str, name: str) -> Response[str]:
+        return send(run_id, unquote(name), body_of(api, UpdateRequest))
+
+    @api.post("/runs/<run_id>/updates")
+    def named(run_id: str) -> Response[str]:
+        request = body_of(api, NamedUpdateRequest)
+        return send(run_id, request.name, request)
+
+    def send(run_id: str, name: str, request: UpdateRequest) -> Response[str]:
         wait = _wait(api)
-        request = body_of(api, UpdateRequest)
-        return _response(client.send_update(unquote(run_id), unquote(name), request.arg, id=request.id), wait)
+        return _response(client.send_update(unquote(run_id), name, request.arg, id=request.id), wait)
 
     @api.get("/runs/<run_id>/updates/<name>/<update_id>")
     def response(run_id: str, name: str, update_id: str) -> Response[str]:
@@ -75,8 +94,11 @@ def _add_decisions(api: APIGatewayHttpResolver, client: Client) -> None:
     @api.get("/reviews")
     def reviews() -> Response[str]:
         query = query_of(api, "workflow", "reviewer", "limit", "cursor")
+        workflow = query.get("workflow") or None
+        if workflow is not None:
+            client.app.newest(workflow)
         page = client.reviews(
-            query.get("workflow") or None,
+            workflow,
             reviewer=query.get("reviewer") or None,
             limit=whole_number(query, "limit", default=50, smallest=1, largest=100),
             cursor=query.get("cursor") or None,
@@ -85,30 +107,42 @@ def _add_decisions(api: APIGatewayHttpResolver, client: Client) -> None:
 
     @api.get("/runs/<run_id>/reviews")
     def reviews_of(run_id: str) -> Response[str]:
+        query_of(api)
         return answer({"reviews": [_review(review) for review in client.reviews_of(unquote(run_id))]})
 
     @api.post("/reviews/<run_id>/<review>")
     def decide(run_id: str, review: str) -> Response[str]:
-        request = body_of(api, DecisionRequest)
+        return decided(run_id, unquote(review), body_of(api, DecisionRequest))
+
+    @api.post("/runs/<run_id>/reviews")
+    def named(run_id: str) -> Response[str]:
+        request = body_of(api, NamedDecisionRequest)
+        return decided(run_id, request.review, request)
+
+    def decided(run_id: str, review: str, request: DecisionRequest) -> Response[str]:
+        query_of(api)
         client.decide_review(
             unquote(run_id),
-            unquote(review),
+            review,
             request.decision,
             reviewer=request.reviewer,
             comment=request.comment,
             sections=[(section.title, section.text) for section in request.sections],
         )
-        return answer({"run_id": unquote(run_id), "review": unquote(review)}, HTTPStatus.ACCEPTED)
+        return answer({"run_id": unquote(run_id), "review": review}, HTTPStatus.ACCEPTED)
 
+
+def _add_breakpoints(api: APIGatewayHttpResolver, client: Client) -> None:
     @api.post("/runs/<run_id>/continue")
     def go_on(run_id: str) -> Response[str]:
+        query_of(api)
         request = body_of(api, ContinueRequest)
         client.continue_breakpoint(unquote(run_id), request.label)
         return answer({"run_id": unquote(run_id), "label": request.label}, HTTPStatus.ACCEPTED)
 
 
 def _wait(api: APIGatewayHttpResolver) -> int:
-    return whole_number(query_of(api, "wait"), "wait", default=10, smallest=0, largest=LONGEST_WAIT)
+    return wait_of(query_of(api, "wait"), default=DEFAULT_WAIT)
 
 
 def _response(handle: UpdateHandle[Any], wait: int) -> Response[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Name = Annotated[str, Field(min_length=1)]
 Id = Annotated[str | None, Field(min_length=1)]
@@ -23,6 +23,7 @@ class StartRequest(Request):
     input: Any = None
     id: Id = None
     tags: list[str] = []
+    on_conflict: Literal["return", "error"] = "return"
 
 
 class MessageRequest(Request):
@@ -39,11 +40,30 @@ class TerminateRequest(Request):
     reason: str | None = None
 
 
+class CancelRequest(Request):
+    """`POST /runs/{id}/cancel`; the body may be left out."""
+
+    mode: Literal["graceful", "compensate", "terminate"] = "graceful"
+    reason: str | None = None
+
+    @model_validator(mode="after")
+    def _only_a_termination_keeps_a_reason(self) -> Self:
+        if self.reason is not None and self.mode != "terminate":
+            raise ValueError('a reason is kept of the mode "terminate" only; leave it out')
+        return self
+
+
 class UpdateRequest(Request):
     """`POST /runs/{id}/updates/{name}`."""
 
     arg: Any = None
     id: Id = None
+
+
+class NamedUpdateRequest(UpdateRequest):
+    """`POST /runs/{id}/updates`, for names that do not fit into a path."""
+
+    name: Name
 
 
 class Section(Request):
@@ -60,6 +80,12 @@ class DecisionRequest(Request):
     reviewer: Name
     comment: str = ""
     sections: list[Section] = []
+
+
+class NamedDecisionRequest(DecisionRequest):
+    """`POST /runs/{id}/reviews`, for reviews that are named by their location."""
+
+    review: Name
 
 
 class ContinueRequest(Request):

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast, get_args
 
 from durable import codec
 from durable.app import App
 from durable.client import Client, StatusFilter
-from durable.errors import InvalidInput, RunEnded
+from durable.errors import InvalidInput, Misuse, RunEnded, RunError
 from durable.model.run import Run, Status
 from durable.ports import Ports
-from handlers.answers import check_known, whole_number
-from handlers.requests import MessageRequest, StartRequest, TerminateRequest
+from handlers.answers import whole_number
+from handlers.requests import CancelRequest, MessageRequest, StartRequest, TerminateRequest
 from handlers.views import entry_view, row_view, run_view
 
 LARGEST_PAGE: Final = 100
 _STATUSES: Final = ("open", *get_args(Status))
-_PARAMETERS: Final = ("workflow", "status", "tag", "where", "cursor", "limit")
+COUNTED: Final = ("workflow", "status", "tag", "where")
+"""What runs are filtered by."""
+LISTED: Final = (*COUNTED, "cursor", "limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +65,24 @@ class Runs:
             for workflow in self._app.workflows
         ]
 
-    def start(self, request: StartRequest, idempotency_key: str | None) -> Started:
-        """Starts a run, or finds the one that the same start created."""
+    def start(self, request: StartRequest, idempotency_key: str | None, *, wait: int = 0) -> Started:
+        """Starts a run, or finds the one that the same start created; waits up to `wait` seconds for its end."""
         asked_at = self._ports.clock.now()
         # A workflow without an input and one whose input is null are not the same.
         given = (request.input,) if "input" in request.model_fields_set else ()
         handle = self._client.start(
-            request.workflow, *given, id=request.id, idempotency_key=idempotency_key, tags=request.tags
-        )
+            request.workflow, *given, id=request.id, idempotency_key=idempotency_key, tags=request.tags,
+            on_conflict=request.on_conflict,
+        )  # fmt: skip
         run = self._client.get(handle.id)
-        return Started(self._view(run), created=run.created_at >= asked_at)
+        created = run.created_at >= asked_at
+        return Started(self.get(run.id, wait=wait) if wait else self._view(run), created)
 
-    def get(self, run_id: str) -> dict[str, Any]:
-        """One run, with its payloads."""
+    def get(self, run_id: str, *, wait: int = 0) -> dict[str, Any]:
+        """One run, with its payloads, as soon as it has ended or is blocked, at the latest after `wait` seconds."""
+        if wait:
+            with suppress(RunError, TimeoutError, Misuse):  # how it ended is told by the record
+                self._client.result(run_id, timeout=wait)
         return self._view(self._client.get(run_id))
 
     def history(self, run_id: str) -> list[dict[str, Any]]:
@@ -83,16 +91,9 @@ class Runs:
 
     def page(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Runs, newest first, by the parameters of the query string."""
-        check_known(query, _PARAMETERS)
-        status = query.get("status") or None
-        if status is not None and status not in _STATUSES:
-            raise InvalidInput("status", f"{status!r} is not one of {', '.join(_STATUSES)}")
-        workflow = query.get("workflow") or None
-        if workflow is not None:
-            self._app.newest(workflow)
         page = self._client.list(
-            workflow,
-            status=cast("StatusFilter | None", status),
+            self._workflow(query),
+            status=_status(query),
             tag=query.get("tag") or None,
             where=query.get("where") or None,
             limit=whole_number(query, "limit", default=50, smallest=1, largest=LARGEST_PAGE),
@@ -100,9 +101,36 @@ class Runs:
         )
         return {"runs": [row_view(row) for row in page.runs], "cursor": page.cursor}
 
+    def count(self, query: Mapping[str, str]) -> int:
+        """How many runs there are, by the same parameters."""
+        return self._client.count(
+            self._workflow(query),
+            status=_status(query),
+            tag=query.get("tag") or None,
+            where=query.get("where") or None,
+        )
+
+    def _workflow(self, query: Mapping[str, str]) -> str | None:
+        workflow = query.get("workflow") or None
+        if workflow is not None:
+            self._app.newest(workflow)
+        return workflow
+
     def send(self, run_id: str, request: MessageRequest) -> dict[str, Any]:
         """Accepts a message for the run's mailbox."""
         return {"id": self._client.send(run_id, request.name, request.body, id=request.id)}
+
+    def cancel(self, run_id: str, request: CancelRequest) -> dict[str, Any]:
+        """Asks the run to end, or ends it; the run as it is then."""
+        if request.mode == "terminate":
+            return self.terminate(run_id, TerminateRequest(reason=request.reason))
+        self._client.cancel(run_id, request.mode)
+        return self._view(self._client.get(run_id))
+
+    def retry(self, run_id: str) -> dict[str, Any]:
+        """Lets a run that failed or died go on from there."""
+        self._client.retry(run_id)
+        return self._view(self._client.get(run_id))
 
     def terminate(self, run_id: str, request: TerminateRequest) -> dict[str, Any]:
         """Ends the run; doing so again changes nothing, and a run that ended otherwise is refused."""
@@ -126,3 +154,10 @@ class Runs:
             output=store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output,
             now=self._ports.clock.now(),
         )
+
+
+def _status(query: Mapping[str, str]) -> StatusFilter | None:
+    status = query.get("status") or None
+    if status is not None and status not in _STATUSES:
+        raise InvalidInput("status", f"{status!r} is not one of {', '.join(_STATUSES)}")
+    return cast("StatusFilter | None", status)

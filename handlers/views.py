@@ -10,20 +10,24 @@ from durable.errors import ErrorInfo
 from durable.model.attributes import Attributes, AttributeValue
 from durable.model.entry import Entry
 from durable.model.message import StoredMessage
-from durable.model.run import Run
+from durable.model.run import EPOCH_ORIGIN, Run
 from durable.ports import RunSummary
 
 
 def run_view(run: Run, *, input: str | None, output: str | None, now: float) -> dict[str, Any]:
-    """A run with its payloads (JSON texts). A run that somebody works on right now is `running`."""
+    """A run with its payloads (JSON texts). A run that somebody works on right now is `running`, unless it rolls back."""
+    working = run.held_at(now) and not run.ended and run.status != "rolling_back"
     return {
         "id": run.id,
         "workflow": run.workflow,
         "version": run.version,
-        "status": "running" if run.held_at(now) and not run.ended else run.status,
+        "status": "running" if working else run.status,
         "reason": run.reason,
         "waiting_for": list(run.waiting_for),
         "due_at": moment(run.due_at),
+        "deadline": moment(_deadline(run)),
+        "cancel_requested": run.cancel_requested,
+        "ending": run.ending,
         "created_at": moment(run.created_at),
         "started_at": moment(run.started_at),
         "updated_at": moment(run.updated_at),
@@ -36,8 +40,14 @@ def run_view(run: Run, *, input: str | None, output: str | None, now: float) -> 
         "input": payload(input),
         "output": payload(output),
         "error": error_view(run.error),
+        "failed_at": list(run.failed_at),
         "undelivered": run.undelivered,
     }
+
+
+def _deadline(run: Run) -> float | None:
+    """Not known of a run that is blocked: its record has the seconds that are left."""
+    return run.deadline if run.deadline is not None and run.deadline > EPOCH_ORIGIN else None
 
 
 def row_view(row: RunSummary) -> dict[str, Any]:

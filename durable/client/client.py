@@ -209,7 +209,7 @@ class Client(Updating, Deciding, Published, Undone):
         count("limit", limit, minimum=1)
         filters = conditions(where)
         if workflow is None and status is not None and status in ATTENTION and tag is None and not filters:
-            return self.ports.store.runs_needing_attention(status, limit=limit, cursor=cursor)
+            return listing.runs_needing_attention(self.ports.store, status, limit=limit, cursor=cursor)
         names = listing.names_of(self.app, workflow)
         return listing.list_runs(
             self.ports.store, names, status=status, tag=tag, where=filters, limit=limit, cursor=cursor

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 StatusFilter: TypeAlias = Status | Literal["open"]
 
 PAGE = 200
+LONGEST_PLACE = 256
+"""Characters of a page's end in the index: a time and a run id. DynamoDB refuses keys over 1 KB."""
 
 
 def names_of(app: App[Any], workflow: Workflow[Any, Any] | str | None) -> Sequence[str]:
@@ -65,6 +67,8 @@ def list_runs(
 def runs_needing_attention(store: Store, status: Status, *, limit: int, cursor: str | None) -> RunPage:
     """Failed, dead or blocked runs of every workflow, newest first."""
     assert status in ATTENTION
+    if cursor is not None and not 0 < len(cursor) <= LONGEST_PLACE:
+        raise _unknown(cursor)
     return store.runs_needing_attention(status, limit=limit, cursor=cursor)
 
 
@@ -158,8 +162,15 @@ def _places(cursor: str | None) -> dict[str, _Place]:
         return {}
     try:
         places = json.loads(base64.urlsafe_b64decode(cursor))
-        return {
+        found = {
             str(name): (None if start is None else str(start), int(taken)) for name, (start, taken) in places.items()
         }
-    except (binascii.Error, ValueError, TypeError, AttributeError):
-        raise InvalidInput("the cursor", f"{cursor[:40]!r} is not one that a listing has given") from None
+    except (binascii.Error, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise _unknown(cursor) from None
+    if any(taken < 0 or (start is not None and not 0 < len(start) <= LONGEST_PLACE) for start, taken in found.values()):
+        raise _unknown(cursor)
+    return found
+
+
+def _unknown(cursor: str) -> InvalidInput:
+    return InvalidInput("the cursor", f"{cursor[:40]!r} is not one that a listing has given")

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias, cast
 
 from durable.errors import InvalidInput
-from durable.model.attributes import AttributeValue, Operator
+from durable.model.attributes import LARGEST_NUMBER, AttributeValue, Operator
 from durable.ports import Condition
 
 Where: TypeAlias = str | Sequence[Condition]
 """A text, or the conditions that it would stand for: all of them must hold."""
 
+MOST: Final = 20
+"""Conditions of one filter: DynamoDB limits the length of an expression."""
 _CONDITION: Final = re.compile(
     r"""\s*(?P<name>[^\W\d]\w*)\s*(?P<op>==|!=|<=|>=|<|>)\s*
         (?P<value>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|True|False)\s*""",
@@ -33,7 +35,7 @@ def conditions(where: Where | None) -> tuple[Condition, ...]:
         return tuple(where)
     found: list[Condition] = []
     place = 0
-    while True:
+    while len(found) < MOST:
         match = _CONDITION.match(where, place)
         if match is None:
             raise _not_understood(where, place)
@@ -45,6 +47,7 @@ def conditions(where: Where | None) -> tuple[Condition, ...]:
         if conjunction is None:
             raise _not_understood(where, place)
         place = conjunction.end()
+    raise InvalidInput("the filter", f"it has more than {MOST} conditions")
 
 
 def _condition(match: re.Match[str]) -> Condition:
@@ -56,7 +59,10 @@ def _value(text: str) -> AttributeValue:
         return re.sub(r"\\(.)", r"\1", text[1:-1])
     if text.lower() in {"true", "false"}:
         return text.lower() == "true"
-    return float(text) if re.search(r"[.eE]", text) else int(text)
+    number = float(text)
+    if not abs(number) < LARGEST_NUMBER:
+        raise InvalidInput("the filter", f"{text[:20]} is too large: numbers are below 10^37")
+    return number if re.search(r"[.eE]", text) else int(text)
 
 
 def _not_understood(where: str, place: int) -> InvalidInput:

@@ -40,6 +40,11 @@ class Mailbox:
         """Messages that nobody has consumed, in order of arrival."""
         return sorted((m for channel in self._channels.values() for m in channel), key=lambda m: m.order)
 
+    @property
+    def channels(self) -> Sequence[str]:
+        """Channels with a message that nobody has consumed."""
+        return [channel for channel, messages in self._channels.items() if messages]
+
     def add(self, messages: Iterable[StoredMessage]) -> None:
         """Takes in what was loaded; what is known or consumed already changes nothing."""
         for message in messages:
@@ -82,6 +87,6 @@ class Mailbox:
 
     def _of(self, channels: Sequence[str]) -> Sequence[StoredMessage]:
         if len(channels) == 1 and channels[0] != "*":
-            return self._channels[channels[0]]
+            return self._channels.get(channels[0], ())
         chosen = [c for c in self._channels if c.startswith("signal:")] if "*" in channels else channels
         return sorted((m for c in chosen for m in self._channels[c]), key=lambda m: m.order)

@@ -17,6 +17,7 @@ from durable.engine.replying import reply_recorded
 from durable.engine.sending import send_recorded, to_record
 from durable.engine.stopping import CancellationRecord, Ending, verdict
 from durable.engine.transacting import transact
+from durable.engine.waiting import Waits
 from durable.errors import Fenced
 from durable.execution import Raised
 from durable.ops.continuation import ContinuationOperation
@@ -57,7 +58,7 @@ class Session:
         self._writer = writer
         self._mailbox = Mailbox(loaded.messages, loaded.consumed)
         self._loaded = loaded
-        self._waits: dict[str, WaitOperation] = {}
+        self._waits = Waits()
         self._reviews: list[ReviewOperation] = []
         self._known: deque[KnownOperation | SendOperation | TransactOperation] = deque()
         self._announcer = Announcer(
@@ -135,7 +136,6 @@ class Session:
                     continue
                 return Continues(self._continuation)
             self._steps.forget_cancelled()
-            self._waits = {location: wait for location, wait in self._waits.items() if not wait.dead}
             if self._ports.clock.monotonic() < self._ends and self._record_next():
                 continue
             self._announcer.store()  # before bodies of steps run for long
@@ -145,10 +145,10 @@ class Session:
                 self._await_step()
                 continue
             if out_of_time or self._ports.clock.monotonic() >= self._ends:
-                return OutOfTime(list(self._waits.values()))
+                return OutOfTime(list(self._waits))
             if not self._wait_in_place():
                 self._execution.check_stuck(pending=bool(self._waits or self._steps))
-                return Quiescent(list(self._waits.values()), earliest([self._next_due(), self._run.deadline]))
+                return Quiescent(list(self._waits), earliest([self._next_due(), self._run.deadline]))
         return self._at_the_end(Ended())
 
     def _at_the_end(self, pause: Ended | Stopped) -> Pause:
@@ -159,7 +159,7 @@ class Session:
         while self._steps:
             out_of_time = self._steps.start_due()
             if not self._steps.running:
-                return OutOfTime(list(self._waits.values())) if out_of_time else pause
+                return OutOfTime(list(self._waits)) if out_of_time else pause
             self._steps.wait(max(0.0, self._ends - self._ports.clock.monotonic() + self._options.reserve))
         return pause
 
@@ -211,10 +211,11 @@ class Session:
         return False
 
     def _record_ready_wait(self) -> bool:
-        ready = self._mailbox.first_ready(self._waits.values(), self._ports.clock.now())
+        ready = self._mailbox.first_ready(self._waits.candidates(self._mailbox.channels), self._ports.clock.now())
         if ready is None:
             return False
-        wait = self._waits.pop(ready.wait.key)
+        wait = ready.wait
+        self._waits.remove(wait)
         if ready.messages:
             entry = self._writer.write(wait, value=wait.on_messages(ready.messages), messages=tuple(ready.messages))
             self._mailbox.consume(ready.messages)
@@ -256,9 +257,7 @@ class Session:
         return True
 
     def _next_due(self) -> float | None:
-        return earliest(
-            [self._steps.next_start(self._ports.clock.now()), *(wait.deadline for wait in self._waits.values())]
-        )
+        return earliest([self._steps.next_start(self._ports.clock.now()), self._waits.next_deadline])
 
     # Taking in and handing out
 
@@ -285,7 +284,7 @@ class Session:
                 case SendOperation() | TransactOperation() | KnownOperation():
                     self._known.append(operation)
                 case WaitOperation():
-                    self._waits[operation.key] = operation
+                    self._waits.add(operation)
                     if isinstance(operation, ReviewOperation):
                         self._reviews.append(operation)
                 case ContinuationOperation():

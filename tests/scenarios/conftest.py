@@ -19,6 +19,7 @@ ON_AWS_TOO = {
     "test_attributes_and_tags",
     "test_breakpoints",
     "test_changed_code",
+    "test_continue_as_new",
     "test_duplicate_messages",
     "test_join",
     "test_large_values",

@@ -25,6 +25,7 @@ class Mutation:
 
     name: str
     rule: str
+    workload: str = "chain"
     store: type[MemoryStore] = MemoryStore
     patches: Sequence[tuple[Any, str, Any]] = field(default=())
 

@@ -49,6 +49,7 @@ class Callers:
         self._runs = runs
         self._note = note
         self.sent: list[str] = []
+        self.asked: set[CancelMode] = set()
         self._messages = self._moments_of_messages(flood)
         self._again: list[tuple[float, str]] = []
         self._unplanned = 0
@@ -141,6 +142,7 @@ class Callers:
         def cancel() -> None:
             with suppress(RunEnded):
                 Client(app, ports).cancel(RUN_ID, planned.mode)
+                self.asked.add(planned.mode)
             if planned in self._cancels:
                 self._cancels.remove(planned)
 

@@ -80,7 +80,6 @@ class Simulation:
         self.watch = Watch(self.store, RUN_ID, stored=bound and bound(self.weather.prune_from))
         flood = self.workload.flood > 0 and self.weather.page_size > self.workload.flood and self.random.random() < 0.2
         self._callers = Callers(self.workload, self.random, self.ports, self.runs, self._note, flood=flood)
-        self._input = self.workload.input(self.random)
         self._maintenance = Maintenance(self.intercepted, code_version="1")
         self._failed = FailedTurns()
         self._idle: list[Orchestrator] = []
@@ -129,7 +128,7 @@ class Simulation:
     def _start_run(self) -> None:
         """What a client does; if its invocation died between the two, maintenance would find the run."""
         workflow = self.workload.workflow
-        text = codec.encode(self._input, workflow.input_type) if workflow.takes_input else None
+        text = codec.encode(self.workload.input(self.random), workflow.input_type) if workflow.takes_input else None
         run, _ = pending_run(
             id=RUN_ID, workflow=workflow.name, version=workflow.version, input=text, input_digest="", writer="client",
             now=self.start,
@@ -324,6 +323,8 @@ class Simulation:
         run = self.watch.run
         if run.due_at is None and (unread := [c for c in self.watch.unread() if c in run.waiting_for]):
             raise Violation(f"I2: the run sleeps and does not read {unread}")
+        if run.due_at is None and run.cancel_requested:
+            raise Violation("I2: the run sleeps, and somebody has cancelled it")
         if not self.weather.faults and run.due_at is not None:
             raise Violation(f"I2: the run is due at {run.due_at - self.start:g}, and no timer is set")
         if run.waiting_for and self._callers.can_send:
@@ -334,8 +335,10 @@ class Simulation:
     def _check_end(self) -> None:
         fine = self.weather.faults == 0
         queued = [message.body for message in self.runs.pending]
-        ending = Ending(watch=self.watch, input=self._input, fine=fine, sent=self._callers.sent, queued=queued)
-        self.workload.check(ending)
+        callers = self._callers
+        self.workload.check(
+            Ending(watch=self.watch, fine=fine, sent=callers.sent, queued=queued, asked=callers.asked)
+        )
         if fine and (repeated := self.workload.repeated()):
             raise Violation(f"I1: a healthy run repeated steps: {repeated}")
         check_wake_of_ended_run(app, self.ports, self.watch.run.id)

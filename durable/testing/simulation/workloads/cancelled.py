@@ -48,7 +48,7 @@ def check(ending: Ending) -> None:
     if run.status != "cancelled":
         raise Violation(f"cancellation: the run ended as {run.status}: {run.error or run.reason}")
     check_messages(ending)
-    if run.cancel_requested == "compensate":
+    if "compensate" in {run.cancel_requested, *ending.asked}:
         check_undone(ending)
     elif watch.history():
         _check_cleaned_up(ending)
@@ -70,5 +70,7 @@ def _check_cleaned_up(ending: Ending) -> None:
 
 CANCELLED = Workload(
     name="cancelled", workflow=cancelled, check=check,
-    cancels=(("graceful",), ("graceful", "graceful"), ("compensate",), ("graceful", "compensate")),
+    cancels=(
+        ("graceful",), ("graceful", "graceful"), ("compensate",), ("graceful", "compensate"), ("compensate", "graceful"),
+    ),
 )  # fmt: skip

@@ -36,6 +36,6 @@ def check(ending: Ending) -> None:
 
 
 CONTINUED = Workload(
-    name="continued", pace=0.5, workflow=continued, check=check, input=lambda _: Seen(), messages=(8, 20), 
+    name="continued", pace=0.5, workflow=continued, check=check, input=lambda _: Seen(), messages=(8, 20),
     flood=60, resent=0.5,
 )  # fmt: skip

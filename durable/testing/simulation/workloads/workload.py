@@ -9,6 +9,7 @@ from durable.testing.simulation.workloads.effects import effects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from random import Random  # noqa: TID251 - handed in, seeded
 
     from durable.definitions import Workflow
@@ -21,13 +22,14 @@ class Ending:
     """What is known when a run has ended and everything is quiet."""
 
     watch: Watch
-    input: Any
     fine: bool
     """Whether nothing went wrong in this seed."""
     sent: Sequence[str]
     """Ids of the messages that were accepted."""
     queued: Sequence[str]
     """Bodies in the runs queue."""
+    asked: AbstractSet[CancelMode]
+    """How the run was asked to end, while it was open."""
 
 
 def nothing(random: Random) -> None:
