@@ -108,6 +108,9 @@ class StepContext:
         """Whether the result is no longer wanted: it timed out, or the workflow cancelled it."""
         return self._cancelled
 
+    def heartbeat(self, progress: object = None, /) -> None:
+        """Tells that the body is alive and how far it has come. A local step's turn watches it anyway: nothing is stored."""
+
     def cancel(self) -> None:
         """Tells the body that its result is no longer wanted; it cannot be stopped."""
         self._cancelled = True

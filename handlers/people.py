@@ -20,6 +20,8 @@ from handlers.requests import (
 from handlers.views import moment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
 
     from durable.client import Client, OpenReview, StreamChunk, UpdateHandle
@@ -57,15 +59,22 @@ def _add_shown(api: APIGatewayHttpResolver, client: Client) -> None:
         return answer({"key": name, "value": codec.decode(text, codec.UNTYPED)})
 
     @api.get("/runs/<run_id>/streams/<key>")
-    def stream(run_id: str, key: str) -> Response[str]:
-        query = query_of(api, "after", "limit")
+    def stream_in_path(run_id: str, key: str) -> Response[str]:
+        return stream(run_id, unquote(key), query_of(api, "after", "limit"))
+
+    @api.get("/runs/<run_id>/streams")
+    def named(run_id: str) -> Response[str]:
+        query = query_of(api, "name", "after", "limit")
+        return stream(run_id, query.get("name", ""), query)
+
+    def stream(run_id: str, name: str, query: Mapping[str, str]) -> Response[str]:
         known = unquote(run_id)
         limit = whole_number(query, "limit", default=100, smallest=1, largest=LARGEST_PAGE)
         client.get(known)
         run = client.ports.store.get(known)  # asked first: what the run appended before its end is there afterwards
         ended = run is None or run.ended
         after = query.get("after") or None
-        chunks = client.stream_page(known, unquote(key), after=after, limit=limit)
+        chunks = client.stream_page(known, name, after=after, limit=limit)
         cursor = chunks[-1].id if chunks else after
         done = ended and len(chunks) < limit
         return answer({"chunks": [_chunk(chunk) for chunk in chunks], "cursor": cursor, "ended": done})
@@ -88,6 +97,12 @@ def _add_updates(api: APIGatewayHttpResolver, client: Client) -> None:
     @api.get("/runs/<run_id>/updates/<name>/<update_id>")
     def response(run_id: str, name: str, update_id: str) -> Response[str]:
         return _response(client.update_handle(unquote(run_id), unquote(name), unquote(update_id)), _wait(api))
+
+    @api.get("/runs/<run_id>/updates")
+    def response_to(run_id: str) -> Response[str]:
+        query = query_of(api, "name", "id", "wait")
+        handle = client.update_handle(unquote(run_id), query.get("name", ""), query.get("id", ""))
+        return _response(handle, wait_of(query, default=DEFAULT_WAIT))
 
 
 def _add_decisions(api: APIGatewayHttpResolver, client: Client) -> None:

@@ -147,11 +147,14 @@ class Runs:
 
     def _view(self, run: Run) -> dict[str, Any]:
         store = self._ports.store
+        output = None
+        if run.status == "completed":  # a run that rolls back keeps its error there
+            # The turn that ended the run stored its output, under its own epoch.
+            output = store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output
         return run_view(
             run,
             input=store.get_payload(run.id, "input") if run.input_stored else run.input,
-            # The turn that ended the run stored its output, under its own epoch.
-            output=store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output,
+            output=output,
             now=self._ports.clock.now(),
         )
 

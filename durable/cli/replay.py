@@ -30,7 +30,9 @@ def add_replaying(cli: typer.Typer, api: Callable[[str], Api], out: Console, err
     @cli.command("export")
     def export(
         run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
-        url: Annotated[str, typer.Option("--url", envvar="DURABLE_URL", help="Address of the deployment's API.")] = local,
+        url: Annotated[
+            str, typer.Option("--url", envvar="DURABLE_URL", help="Address of the deployment's API.")
+        ] = local,
     ) -> None:
         """Print a run's history as a document for `durable replay`."""
         print(json.dumps(api(url).get(run_path(run_id, "export")), ensure_ascii=False, indent=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -12,6 +12,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from durable.cli.tree import AT_ONCE, Node, Timed, grown, readable
+
 STATUS_STYLE: Final[Mapping[str, str]] = {
     "completed": "green",
     "failed": "red",
@@ -19,6 +21,7 @@ STATUS_STYLE: Final[Mapping[str, str]] = {
     "timed_out": "red",
     "cancelled": "yellow",
     "blocked": "bold yellow",
+    "rolling_back": "magenta",
     "running": "cyan",
     "suspended": "blue",
     "pending": "blue",
@@ -40,29 +43,61 @@ class Row:
     took: str
     what: str
     failed: bool = False
+    depth: int = 0
+    """In how many scopes it stands."""
 
 
 def rows(run: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """What the run did, in order of record; times count from its creation."""
+    """What the run did, as a tree in the order of first record; times count from its creation."""
     began = _time(run["created_at"])
-    previous = began
-    made: list[Row] = []
-    for entry in entries:
-        recorded = _time(entry["recorded_at"])
-        # A sleep or a wait has no start of its own: it began, as far as we know, when the entry before it was recorded.
-        started = _time(entry["started_at"]) if entry.get("started_at") else previous
-        made.append(
-            Row(
-                at=f"+{(started - began).total_seconds():.1f} s",
-                kind=entry["kind"],
-                name=_name(entry),
-                took=duration((recorded - started).total_seconds()),
-                what=_outcome(entry),
-                failed=bool(entry.get("error")),
-            )
-        )
-        previous = recorded
-    return made
+    root, _ = grown(entries, began)
+    return [row for node in root.children.values() for row in _rows_of(node, began, 0)]
+
+
+def lines(run: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """A row for each entry, in order of record, each with its whole location."""
+    began = _time(run["created_at"])
+    _, history = grown(entries, began)
+    return [_row(timed, began, name=readable(timed.entry["location"])) for timed in history]
+
+
+def _rows_of(node: Node, began: datetime, depth: int) -> Iterator[Row]:
+    """A node that has recorded nothing itself is a line that sums up what is in it."""
+    own = [each for each in node.entries if not each.entry.get("mark", "").startswith("~")]
+    progress = [each for each in node.entries if each.entry.get("mark", "").startswith("~")]
+    inside = list(node.all_entries())
+    first = min(each.started for each in inside)
+    if not own:
+        last = max(each.recorded for each in inside)
+        name = printable(readable(node.name))
+        yield Row(_at(first, began), "", name, duration((last - first).total_seconds()), "", depth=depth)
+    for each in own:
+        yield _row(each, began, depth, first if node.children else None)
+    for each in progress:
+        yield _row(each, began, depth + 1)
+    for child in node.children.values():
+        yield from _rows_of(child, began, depth + 1)
+
+
+def _row(
+    timed: Timed, began: datetime, depth: int = 0, started: datetime | None = None, *, name: str | None = None
+) -> Row:
+    entry = timed.entry
+    started = started or timed.started
+    took = "" if entry["kind"] in AT_ONCE else duration((timed.recorded - started).total_seconds())
+    return Row(
+        at=_at(started, began),
+        kind=_kind(entry),
+        name=printable(name or _name(timed)) + _attempt(entry),
+        took=took,
+        what=_outcome(entry),
+        failed=bool(entry.get("error")),
+        depth=depth,
+    )
+
+
+def _at(moment: datetime, began: datetime) -> str:
+    return f"+{(moment - began).total_seconds():.1f} s"
 
 
 def render(run: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -75,8 +110,9 @@ def render(run: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> Rend
     table.add_column("result", overflow="fold")
     for row in rows(run, entries):
         style = "red" if row.failed else ""
-        table.add_row(row.at, row.kind, Text(row.name, "bold"), row.took, Text(row.what, style))
-    return Group(*_head(run), Text(), table, *_foot(run))
+        name = Text.assemble("  " * row.depth, (row.name, "bold" if row.kind else ""))
+        table.add_row(row.at, row.kind, name, row.took, Text(row.what, style))
+    return Group(*_head(run), Text(), table, *foot(run))
 
 
 def _head(run: Mapping[str, Any]) -> list[Text]:
@@ -91,40 +127,79 @@ def _head(run: Mapping[str, Any]) -> list[Text]:
     if run.get("finished_at"):
         took = duration((_time(run["finished_at"]) - _time(run["created_at"])).total_seconds())
         times += f", ended {run['finished_at']} ({took})"
-    return [title, Text(times, "dim"), *_labelled("input", run.get("input"))]
+    facts = ["tags " + ", ".join(printable(tag) for tag in run["tags"])] if run.get("tags") else []
+    attributes: Mapping[str, Any] = run.get("attributes") or {}
+    facts += [f"{printable(name)}={shown(value)}" for name, value in attributes.items()]
+    if run.get("lineage"):
+        facts.append(f"continues {printable(run['lineage'])}")
+    told = [Text(", ".join(facts), "dim")] if facts else []
+    return [title, Text(times, "dim"), *told, *_labelled("input", run.get("input"))]
 
 
-def _foot(run: Mapping[str, Any]) -> list[Text]:
-    foot: list[Text] = []
-    if reason := run.get("reason"):
-        label = {"suspended": "waits for", "pending": "waits for"}.get(run["status"], run["status"])
+def foot(run: Mapping[str, Any], *, reason: bool = True) -> list[Text]:
+    """How things stand: what the run waits for and until when, what was asked of it, how it ended."""
+    found: list[Text] = []
+    ended = bool(run.get("finished_at"))
+    if reason and run.get("reason") and run["reason"] != _short(run.get("error")):
+        label = {"suspended": "waits for", "pending": "waits for", "rolling_back": "rolling back"}
         style = STATUS_STYLE.get(run["status"], "")
-        foot.append(Text.assemble(Text(), (f"{label}: ", style), printable(reason)))
-    if run.get("due_at") and not run.get("finished_at"):
-        foot.append(Text(f"looks again at {run['due_at']}", "dim"))
+        found.append(Text.assemble((f"{label.get(run['status'], run['status'])}: ", style), printable(run["reason"])))
+    if not ended:
+        found += _to_come(run)
     if error := run.get("error"):
-        foot.append(Text.assemble(("error: ", "red"), printable(f"{error['type']}: {error['message']}")))
-    foot += _labelled("output", run.get("output"))
+        found.append(Text.assemble(("error: ", "red"), printable(f"{error['type']}: {error['message']}")))
+    found += _labelled("output", run.get("output"))
     if undelivered := run.get("undelivered"):
-        foot.append(Text(f"{undelivered} message(s) came too late to be read", "yellow"))
-    return [Text(), *foot] if foot else []
+        found.append(Text(f"{undelivered} message(s) came too late to be read", "yellow"))
+    return [Text(), *found] if found else []
+
+
+def _to_come(run: Mapping[str, Any]) -> list[Text]:
+    told = {
+        "is asked to end": run.get("cancel_requested"),
+        "will then be": run.get("ending"),
+        "looks again at": run.get("due_at"),
+        "times out at": run.get("deadline"),
+    }
+    return [Text(f"{label} {value}", "dim") for label, value in told.items() if value]
 
 
 def _labelled(label: str, value: Any) -> list[Text]:
     return [] if value is None else [Text.assemble((f"{label} ", "dim"), shown(value, _LONGEST_PAYLOAD))]
 
 
-def _name(entry: Mapping[str, Any]) -> str:
-    name = printable(entry["location"])
-    attempt = entry.get("mark", "").removeprefix("@")
-    return f"{name} (attempt {attempt})" if entry.get("mark", "").startswith("@") else name
+def _name(timed: Timed) -> str:
+    name = readable(timed.path[-1].removeprefix("!"))
+    return name.removeprefix("version:") if timed.entry["kind"] == "version" else name
+
+
+def _kind(entry: Mapping[str, Any]) -> str:
+    """The kind, in the words of those who wrote the workflow."""
+    mark, kind = entry.get("mark", ""), entry["kind"]
+    if mark.startswith("!"):
+        return "undo"
+    if kind == "update":
+        return "answer"
+    messages = entry.get("messages") or ()
+    if kind == "wait" and messages:
+        return {"update": "update", "continue": "breakpoint"}.get(messages[0].get("kind"), "wait")
+    return kind
+
+
+def _attempt(entry: Mapping[str, Any]) -> str:
+    mark = entry.get("mark", "")
+    name, at, attempt = mark.partition("@")
+    if at and name in {"", "!"}:
+        return f" (attempt {attempt})"
+    return f" (before [{mark[1:]}])" if mark.startswith("~") else ""
 
 
 def _outcome(entry: Mapping[str, Any]) -> str:
     parts: list[str] = []
     if error := entry.get("error"):
-        kind = error["type"].rpartition(".")[2]
-        parts.append(printable(f"{kind}: {error['message']}" if error.get("message") else kind))
+        parts.append(printable(_short(error)))
+    elif told := _told(entry):
+        parts.append(told)
     elif entry.get("value") is not None:
         parts.append(shown(entry["value"]))
     elif messages := entry.get("messages"):
@@ -135,6 +210,31 @@ def _outcome(entry: Mapping[str, Any]) -> str:
         pause = (_time(entry["retry_at"]) - _time(entry["recorded_at"])).total_seconds()
         parts.append(f"(again after {duration(pause)})")
     return " ".join(parts)
+
+
+def _short(error: Mapping[str, Any] | None) -> str:
+    """An error by the bare name of its class, as the reason of a run that failed has it."""
+    if error is None:
+        return ""
+    kind: str = error["type"].rpartition(".")[2]
+    return f"{kind}: {error['message']}" if error.get("message") else kind
+
+
+def _told(entry: Mapping[str, Any]) -> str:
+    """The outcome of what has a form of its own; empty for other entries, whose value is the outcome."""
+    match entry:
+        case {"mark": "!"}:
+            return "undone"
+        case {"kind": "cancel", "value": [*keys]}:
+            return "ends " + printable(", ".join(readable(str(key)) for key in keys))
+        case {"kind": "review", "value": {"decision": decision, "reviewer": reviewer, "comment": comment}}:
+            return printable(f"{decision} by {reviewer}" + (f": {comment}" if comment else ""))
+        case {"kind": "update", "value": {"rejected": reason, "value": value}}:
+            return shown(value) if reason is None else printable(f"rejected: {reason}")
+        case {"kind": "wait", "messages": [{"kind": "continue"}, *_]}:
+            return "continued"
+        case _:
+            return ""
 
 
 def shown(value: Any, limit: int = _LONGEST) -> str:

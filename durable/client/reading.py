@@ -105,10 +105,10 @@ def export(ports: Ports, run_id: str) -> dict[str, Any]:
     """The run's history as a document, JSON data."""
     run, entries = _run_and_history(ports, run_id)
     lone = tuple(replace(entry, carried=()) for entry in entries)  # what an item carries is among them
-    input = ports.store.get_payload(run_id, "input") if run.input_stored else run.input
+    given = ports.store.get_payload(run_id, "input") if run.input_stored else run.input
     apart = run.output_stored and run.status == "completed"
     output = ports.store.get_payload(run_id, "output", epoch=run.epoch) if apart else run.output
-    return exported(run, lone, input=input, output=output)
+    return exported(run, lone, input=given, output=output)
 
 
 def _run_and_history(ports: Ports, run_id: str) -> tuple[Run, Sequence[Entry]]:

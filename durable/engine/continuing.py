@@ -85,7 +85,9 @@ class Handover:
                 case Settled():
                     self._announce(successor.id)
                     return None
-        message = f'run "{self._run.id}" cannot continue: other runs have the next {NUMBERS_TRIED} numbers of its lineage'
+        message = (
+            f'run "{self._run.id}" cannot continue: other runs have the next {NUMBERS_TRIED} numbers of its lineage'
+        )
         raise NoNumberFree(message)
 
     def _bury(self, entries: Sequence[Entry]) -> None:

@@ -145,6 +145,13 @@ def undoing(run: Run, *, due_at: float | None, armed: float | None, now: float) 
     )  # fmt: skip
 
 
+def due_at_once(settlement: Settlement, now: float) -> Settlement:
+    """The same after something has asked for a turn: where that may have been its own timer, a turn follows at once."""
+    if settlement.due_at is None or settlement.due_at > now + ARMED_AHEAD:
+        return settlement
+    return replace(settlement, at=now, due_at=now)
+
+
 def undone(
     ports: Ports,
     run: Run,

@@ -244,7 +244,8 @@ class Turns:
         moved = self._settle(lease, loaded, writer, settlement, lease.run.wakes)
         while moved is not None:
             unread = replace(loaded, messages=list(load_messages(self.ports, lease.run))).unread
-            moved = self._settle(lease, loaded, writer, replace(settlement, undelivered=unread), moved.wakes)
+            settlement = settling.due_at_once(replace(settlement, undelivered=unread), self.ports.clock.now())
+            moved = self._settle(lease, loaded, writer, settlement, moved.wakes)
 
     def _give_back(self, lease: Lease) -> None:
         """A turn that failed for a reason of its own: others may take over at once instead of waiting for the lease."""

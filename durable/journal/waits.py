@@ -94,8 +94,7 @@ class SettledWaits:
         wait = _digest(location, kind, branches)
         gone = {w for w in self._ahead if w == wait or lies_within(w, f"{location}/") or lies_within(w, location)}
         self._ahead -= gone
-        if not gone:
-            self.further = None
+        self.further = None
 
     def lie_ahead_in(self, prefix: str) -> bool:
         """Whether some wait in this scope has not been come to."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from durable.errors import ErrorInfo
@@ -69,6 +70,18 @@ class Entry:
     def key(self) -> str:
         """Unique within the run."""
         return self.location + self.mark
+
+    @property
+    def status(self) -> Literal["open", "completed", "failed"]:
+        """How what it records ended: a result, an error, a failed attempt; or that it has begun."""
+        if self.error is not None:
+            return "failed"
+        return "open" if self.mark.startswith(("?", "@")) else "completed"
+
+    @property
+    def recorded_at(self) -> datetime:
+        """`at`, in UTC."""
+        return datetime.fromtimestamp(self.at, UTC)
 
     @property
     def scope(self) -> str:

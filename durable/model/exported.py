@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -63,7 +63,7 @@ def exported(run: Run, entries: tuple[Entry, ...], *, input: str | None, output:
 
 def from_document(document: Any) -> ExportedHistory:
     """Reads a document; raises InvalidInput naming what is wrong with it."""
-    format_ = document.get("format") if isinstance(document, dict) else None
+    format_ = cast("dict[str, Any]", document).get("format") if isinstance(document, dict) else None
     if format_ != FORMAT:
         reason = f"its format is {format_!r} and this version reads {FORMAT}; `durable export RUN` writes one"
         raise InvalidInput("the history", reason)

@@ -7,4 +7,13 @@ from durable.testing.mocks import Mock
 from durable.testing.replaying import ReplayFailed, assert_replays
 from durable.testing.steps import kill_process
 
-__all__ = ["CrashMatrix", "Faults", "InvocationKilled", "Mock", "ReplayFailed", "TestEnvironment", "assert_replays", "kill_process"]
+__all__ = [
+    "CrashMatrix",
+    "Faults",
+    "InvocationKilled",
+    "Mock",
+    "ReplayFailed",
+    "TestEnvironment",
+    "assert_replays",
+    "kill_process",
+]

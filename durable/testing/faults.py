@@ -33,7 +33,7 @@ class Invocation:
 class DeliveryFault:
     """What happens to the next delivery."""
 
-    kind: Literal["duplicate", "delay", "drop"]
+    kind: Literal["duplicate", "delay", "drop", "reorder"]
     delay: float = 0.0
 
 
@@ -78,6 +78,14 @@ class Faults:
         """The next delivery never arrives, as if its queue had lost it."""
         self._deliveries.append(DeliveryFault("drop"))
 
+    def reorder_next(self) -> None:
+        """The next delivery arrives after those that are due behind it, as far as its queue may do that.
+
+        Messages of one run stay in their order; what comes from the timers may come in any. Stays planned until there is
+        something to swap.
+        """
+        self._deliveries.append(DeliveryFault("reorder"))
+
     def fail_next_call(self, name: str, *, after: bool = False) -> None:
         """The next call of a port method, "store.settle" for one, raises StoreUnavailable, before or after its effect."""
         if name not in CALL_NAMES:
@@ -101,6 +109,10 @@ class Faults:
     def next_delivery(self) -> DeliveryFault | None:
         """What happens to the delivery that is about to be made."""
         return self._deliveries.pop(0) if self._deliveries else None
+
+    def not_yet(self, fault: DeliveryFault) -> None:
+        """Nothing could be done with this delivery: it happens to the next."""
+        self._deliveries.insert(0, fault)
 
     def perform(self, invocation: Invocation, name: str, perform: Callable[[], Any]) -> Any:
         """Makes a port call of an invocation, with whatever was planned for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,9 +41,11 @@ def durable_env(request: pytest.FixtureRequest) -> Iterator[NewEnvironment]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[Any]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Notes whether the test itself has passed: only then has a misuse been overlooked."""
     report = yield
     if call.when == "call":
-        item.stash[_passed] = bool(report.passed)
+        item.stash[_passed] = report.passed
     return report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from durable.engine.lease import Loaded
 from durable.engine.opening import open_execution
@@ -79,7 +79,7 @@ def _advance(execution: Execution, run: ExportedRun) -> None:
     match execution.outcome:
         case Raised(error):
             told = f"the recorded run was {run.status}, and now its code raises {type(error).__name__}: {error}"
-            raise ReplayFailed(run, told) from cast("BaseException", error)
+            raise ReplayFailed(run, told) from error
         case _:
             return
 

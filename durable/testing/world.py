@@ -92,7 +92,7 @@ class World:
         self.services.timers.fire_schedules()
         for source in (self.services.runs, self.services.timers):
             fault = self.faults.next_delivery() if self._has_something(source) else None
-            received = source.receive(1 if fault else 10)
+            received = source.receive(1 if fault and fault.kind != "reorder" else 10)
             if received:
                 self._hand_over(source, received, fault)
                 self.after_delivery()
@@ -144,8 +144,23 @@ class World:
             case "duplicate":
                 self._invoke(received)
                 source.change_visibility(received[0].receipt, 0.0)
+            case "reorder":
+                for part in self._reordered(source, received, fault):
+                    self._answer(source, part, self._invoke(part))
             case None:
                 self._answer(source, received, self._invoke(received))
+
+    def _reordered(
+        self, source: Source, received: Sequence[Received], fault: DeliveryFault | None
+    ) -> Sequence[Sequence[Received]]:
+        """What comes first and what then; FIFO queues keep the order within a run."""
+        run_id = from_body(received[0].body).run_id
+        in_order = source is self.services.runs
+        late = [one for one in received if one is received[0] or (in_order and from_body(one.body).run_id == run_id)]
+        early = [one for one in received if one not in late]
+        if not early and fault is not None:
+            self.faults.not_yet(fault)
+        return [part for part in (early, late) if part]
 
     def _answer(self, source: Source, received: Sequence[Received], failed: Sequence[str] | None) -> None:
         for delivery in received:

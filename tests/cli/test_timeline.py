@@ -73,7 +73,7 @@ def test_an_ended_run_tells_its_output_or_error_and_how_long_it_took():
 
 def test_payloads_cannot_steer_the_terminal_or_use_our_markup():
     hostile = {**RUN, "id": "r\x1b[2J", "input": {"a": "\x1b]0;x\x07 [red]x[/red] \x9b"}}
-    page = text(hostile, [entry("[bold]x[/bold]", "step", 1, value="\x1b[31m")])
+    page = text(hostile, [entry("%5Bbold%5Dx%5B%2Fbold%5D", "step", 1, value="\x1b[31m")])
     assert not any(character in page for character in "\x1b\x07\x9b")
     assert "[red]x[/red]" in page
     assert "[bold]x[/bold]" in page

@@ -283,7 +283,7 @@ def test_each_fault_of_an_input_is_named_and_its_value_is_not(call: Caller):
 
 
 class Broken(Runs):
-    def get(self, run_id: str) -> dict[str, Any]:
+    def get(self, run_id: str, *, wait: int = 0) -> dict[str, Any]:
         raise StoreUnavailable("throttled") if run_id == "busy" else KeyError("a secret of ours")
 
 

@@ -34,7 +34,7 @@ class Recorder:
             begin(environment, *args, **kwargs)
             self._environments.append(environment)
 
-        TestEnvironment.__init__ = noted  # type: ignore[method-assign]  # pyright: ignore[reportAttributeAccessIssue]
+        TestEnvironment.__init__ = noted
 
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
         module: Any = getattr(item, "module", None)

@@ -48,7 +48,7 @@ async def patient(ctx: Context, n: int) -> int:
     body = await ctx.wait_for_signal(GO)
     if n == 3:
         return body
-    await ctx.continue_as_new(patient, n + 1)
+    return await ctx.continue_as_new(patient, n + 1)
 
 
 @app.workflow
@@ -64,19 +64,19 @@ async def drowsy(ctx: Context, n: int) -> int:
     await ctx.race("next", heard, napped)
     if n == 4:
         return await ctx.wait_for_signal(GO)
-    await ctx.continue_as_new(drowsy, n + 1)
+    return await ctx.continue_as_new(drowsy, n + 1)
 
 
 @app.workflow(timeout="3h")
 async def hasty(ctx: Context, n: int) -> int:
     await ctx.sleep("1h")
-    await ctx.continue_as_new(hasty, n + 1)
+    return await ctx.continue_as_new(hasty, n + 1)
 
 
 @app.workflow
 async def mistaken(ctx: Context) -> str:
     try:
-        await ctx.continue_as_new(counting, "many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        await ctx.continue_as_new(counting, "many")  # type: ignore[arg-type]
     except InvalidInput as error:
         return error.reason
 
@@ -88,7 +88,7 @@ async def unknown(ctx: Context) -> None:
 
 @app.workflow
 async def astray(ctx: Context) -> None:
-    await ctx.continue_as_new(unknown)
+    return await ctx.continue_as_new(unknown)
 
 
 @app.workflow
@@ -102,14 +102,14 @@ async def busy(ctx: Context, n: int) -> int:
     listener = asyncio.create_task(hears())
     await ctx.sleep("1m")
     assert not listener.done()
-    await ctx.continue_as_new(busy, 1)
+    return await ctx.continue_as_new(busy, 1)
 
 
 @app.workflow
 async def lengthy(ctx: Context, text: str) -> int:
     if len(text) > 10_000:
         return len(text)
-    await ctx.continue_as_new(lengthy, text * 100)
+    return await ctx.continue_as_new(lengthy, text * 100)
 
 
 @app.workflow
@@ -125,7 +125,7 @@ async def asked(ctx: Context, n: int) -> int:
 @app.workflow
 async def rude(ctx: Context) -> None:
     await ctx.updates.next(RENAME)
-    await ctx.continue_as_new(rude)
+    return await ctx.continue_as_new(rude)
 
 
 @app.workflow
@@ -135,14 +135,14 @@ async def tidy(ctx: Context, n: int) -> str:
     except asyncio.CancelledError:
         await ctx.step("clean", work, n)
         raise
-    await ctx.continue_as_new(tidy, n + 1)
+    return await ctx.continue_as_new(tidy, n + 1)
 
 
 @app.workflow
 async def failing(ctx: Context, n: int) -> None:
     if n == 2:
         raise ValueError("the end")
-    await ctx.continue_as_new(failing, n + 1)
+    return await ctx.continue_as_new(failing, n + 1)
 
 
 def test_result_tags_attributes_and_state_are_those_of_the_last(world: World) -> None:

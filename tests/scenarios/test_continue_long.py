@@ -15,7 +15,7 @@ app = App("long lineages")
 async def again(ctx: Context, n: int) -> int:
     if n == 300:
         return n
-    await ctx.continue_as_new(again, n + 1)
+    return await ctx.continue_as_new(again, n + 1)
 
 
 def test_a_long_lineage_is_gone_through_in_leaps(world: World) -> None:

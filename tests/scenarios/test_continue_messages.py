@@ -20,7 +20,7 @@ async def sorting(ctx: Context, seen: list[int]) -> list[int]:
         if item < 0:
             return seen
         seen.append(item)
-    await ctx.continue_as_new(sorting, seen)
+    return await ctx.continue_as_new(sorting, seen)
 
 
 @app.workflow
@@ -125,3 +125,13 @@ def test_a_crash_anywhere_loses_no_message() -> None:
 
     env = TestEnvironment(app)
     assert len(env.run_crash_matrix(sorting, [], script=script).calls) > 30
+
+
+def test_a_crash_anywhere_loses_no_message_of_very_many() -> None:
+    def script(env: TestEnvironment, handle: RunHandle[object]) -> None:
+        for item in range(51):
+            handle.send(OTHER, item, id=f"other-{item}")
+        handle.send(ITEM, 1, id="first")
+        handle.send(ITEM, 2, id="second")
+
+    assert TestEnvironment(app).run_crash_matrix(picky, 0, script=script).calls.count("store.continue_as_new") == 1

@@ -17,7 +17,7 @@ def work(n: int) -> int:
 
 async def count(ctx: Context, n: int) -> Continue[int] | Break[int]:
     n = await ctx.step(work, n)
-    return Break(n) if n >= 1_000 else Continue(n)
+    return Break(n) if n >= 10_000 else Continue(n)
 
 
 async def count_slowly(ctx: Context, n: int) -> Continue[int] | Break[int]:
@@ -52,9 +52,9 @@ def stored(env: TestEnvironment, run_id: str) -> int:
     return len(env.history(run_id))
 
 
-def test_i7_a_thousand_iterations_in_one_turn_leave_a_window() -> None:
+def test_i7_ten_thousand_iterations_in_one_turn_leave_a_window() -> None:
     with TestEnvironment(app) as env:
-        assert env.start(busy, id="r").result() == 1_000
+        assert env.start(busy, id="r").result() == 10_000
         assert stored(env, "r") < 120
 
 

@@ -56,7 +56,8 @@ class Callers:
         self._cancels: list[Cancellation] = []
         if workload.cancels:
             modes = random.choice(workload.cancels)
-            moments = sorted(ports.clock.now() + random.uniform(0, 60) for _ in modes)
+            latest = random.choice([20, 60, 200])
+            moments = sorted(ports.clock.now() + random.uniform(0, latest) for _ in modes)
             self._cancels = [Cancellation(moment, mode) for moment, mode in zip(moments, modes, strict=True)]
 
     def _moments_of_messages(self, flood: bool) -> list[float]:
@@ -84,7 +85,7 @@ class Callers:
     def hurry(self) -> None:
         """The next message or cancellation comes now."""
         now = self._ports.clock.now()
-        if self._cancels and self._random.random() < 0.3:
+        if self._cancels and self._random.random() < 0.05:
             self._cancels[0].moment = now
         elif self._messages:
             self._messages[0] = now

@@ -78,7 +78,8 @@ class Simulation:
         self.intercepted = intercepted(self.ports, self._port_call)
         bound = self.workload.stored
         self.watch = Watch(self.store, RUN_ID, stored=bound and bound(self.weather.prune_from))
-        flood = self.workload.flood > 0 and self.weather.page_size > self.workload.flood and self.random.random() < 0.2
+        flood = 0 < self.workload.flood < self.weather.page_size and self.weather.ordered and self.random.random() < 0.5
+        self._batches = [10] if flood else [1, 1, 10]
         self._callers = Callers(self.workload, self.random, self.ports, self.runs, self._note, flood=flood)
         self._maintenance = Maintenance(self.intercepted, code_version="1")
         self._failed = FailedTurns()
@@ -186,7 +187,7 @@ class Simulation:
                 self._receive(source)
 
     def _receive(self, source: MemoryRunQueue | MemoryTimers) -> None:
-        received = source.receive(self.random.choice([1, 1, 10]))
+        received = source.receive(self.random.choice(self._batches))
         if not received:
             return
         if source is self.timers and self._goes_wrong(0.1):
@@ -235,7 +236,7 @@ class Simulation:
 
     def _go_on(self, activity: Activity) -> Activity | None:
         risky = activity.actor.before in RISKY
-        if self._goes_wrong(0.06 if risky else 0.03):
+        if self._goes_wrong(0.06 if risky else 0.03) or self._client_dies(activity):
             self.outcome.kills += 1
             self._note(f"actor {activity.number}: killed before {activity.actor.before}")
             activity.actor.die()
@@ -247,6 +248,11 @@ class Simulation:
             self._note(f"actor {activity.number}: frozen before {activity.actor.before}")
             return None
         return activity
+
+    def _client_dies(self, activity: Activity) -> bool:
+        """Between what it asks for and the wake: rare, and worth more than its share of what goes wrong."""
+        asks = activity.container is None and activity.actor.before == "runs.send"
+        return asks and self.weather.faults > 0 and self.random.random() < 0.3
 
     def _leave(self, activity: Activity) -> None:
         self._active.remove(activity)

@@ -29,6 +29,7 @@ class Life:
         self._lineage = lineage
         self._stored = stored
         self._bound: dict[str, Entry] = {}
+        self._before: Run | None = None
         self._end: Run | None = None
         self.consumers: dict[str, str] = {}
         """Keys of the entries that consumed messages, by message; those of entries that are gone too."""
@@ -71,12 +72,16 @@ class Life:
                 )
         if gone:
             self._check_pruned(gone, history)
-        self._bound = {
+        bound = {
             key: entry
             for key, entry in history.items()
-            if entry.epoch <= run.clean_epoch or entry.epoch in run.fences or entry.n <= run.floors.get(entry.epoch, 0)
+            if _is_over(run, entry.epoch) or entry.n <= run.floors.get(entry.epoch, 0)
         }
-        for key, entry in self._bound.items():
+        for key in bound.keys() - self._bound.keys():
+            if self._before is not None and _is_over(self._before, bound[key].epoch):
+                raise Violation(f"I1: {key} counts, and its epoch was over when it was written")
+        self._bound, self._before = bound, run
+        for key, entry in bound.items():
             for message in entry.messages:
                 if self.consumers.setdefault(message.id, key) != key:
                     raise Violation(f"I3: {message.id} was consumed by {self.consumers[message.id]} and by {key}")
@@ -107,6 +112,11 @@ class Life:
             return
         if run.status != "suspended" or not run.waiting_for:
             raise Violation(f"I5: the run is {run.status}, not due, and waits for nothing: {run.reason}")
+
+
+def _is_over(run: Run, epoch: int) -> bool:
+    """Whether it is decided which items of an epoch count."""
+    return epoch <= run.clean_epoch or epoch in run.fences
 
 
 class Watch:

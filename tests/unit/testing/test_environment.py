@@ -127,3 +127,27 @@ def test_deadlock_says_what_the_run_waits_for() -> None:
     handle = TestEnvironment(app).start(listener, id="r")
     with pytest.raises(Deadlock, match='run "r" waits for signal "go"'):
         handle.result()
+
+
+def test_a_reordered_delivery_comes_after_that_of_another_run() -> None:
+    env = TestEnvironment(app)
+    env.faults.reorder_next()
+    env.start(job, id="alone")
+    env.run_until_idle()
+    assert env.faults.pending  # there was nothing to swap it with
+    env.start(job, id="a")
+    env.start(job, id="b")
+    env.faults.fail_next_call("store.load")  # the first of the two to come is tried again later
+    env.run_until_idle()
+    assert not env.faults.pending
+    assert env.history("b") == []
+    assert [run for run in ("a", "b") if env.get(run).status == "pending"] == ["b"]
+
+
+def test_entries_tell_how_they_ended_and_when() -> None:
+    env = TestEnvironment(app)
+    env.mock(work).raises(ConnectionError).returns("worked")
+    env.start(job, id="r").result()
+    told = [(entry.key, entry.status) for entry in env.history("r")]
+    assert told == [("sleep", "completed"), ("work@1", "failed"), ("work", "completed")]
+    assert (env.history("r")[-1].recorded_at - env.history("r")[0].recorded_at).total_seconds() > 0

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-import durable.testing.watching as _  # loaded once: pytester would forget the module, and its audit hook would stay
+from durable.testing.watching import watch
 
 pytest_plugins = ["pytester"]
 
@@ -73,6 +73,10 @@ TEST = """
 def test_it(durable_env):
     durable_env(app).start(careless).result()
 """
+
+
+watch()
+"""Made before pytester runs anything: it would forget the module after each run, and the audit hook would stay."""
 
 
 @pytest.fixture

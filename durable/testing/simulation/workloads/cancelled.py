@@ -8,7 +8,7 @@ from durable.channels import Signal
 from durable.context import Context
 from durable.errors import RunCancelled
 from durable.testing.simulation.violation import Violation
-from durable.testing.simulation.workloads.effects import Chain, app, effects, hear, make, quick, unmake
+from durable.testing.simulation.workloads.effects import Chain, app, effects, hear, hear_perhaps, make, quick, unmake
 from durable.testing.simulation.workloads.endings import check_messages, check_undone
 from durable.testing.simulation.workloads.workload import Ending, Workload
 
@@ -31,6 +31,7 @@ async def cancelled(ctx: Context) -> None:
             )
         )
         await hear(ctx, heard)
+        await hear_perhaps(ctx, so_far, heard)
         so_far.add(await ctx.step(quick("second"), make, [*so_far.numbers]))
         await asyncio.gather(ctx.sleep(7, name="nap"), hear(ctx, heard, 20))
         so_far.add(await ctx.step(quick("last").undo(unmake), make, [*so_far.numbers]))

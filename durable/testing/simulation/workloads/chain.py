@@ -16,6 +16,7 @@ from durable.testing.simulation.workloads.effects import (
     app,
     effects,
     hear,
+    hear_perhaps,
     impatient,
     make,
     make_at_second_attempt,
@@ -39,6 +40,7 @@ async def chain(ctx: Context) -> list[int]:
     so_far.add(await ctx.step(quick("first"), make, [*so_far.numbers]))
     await hear(ctx, heard, 15)
     so_far.add(await ctx.step(quick("second"), make, [*so_far.numbers]))
+    await hear_perhaps(ctx, so_far, heard)
     await hear(ctx, heard)
     so_far.add(  # named so that other entries lie between them in the order of keys: a loader may see one without the other
         *await asyncio.gather(

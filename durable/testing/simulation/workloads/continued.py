@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from durable.context import Context
 from durable.testing.simulation.violation import Violation
-from durable.testing.simulation.workloads.effects import Chain, Seen, app, hear, make, quick
+from durable.testing.simulation.workloads.effects import Chain, Seen, app, hear, hear_perhaps, make, quick
 from durable.testing.simulation.workloads.endings import check_completed, check_heard, check_messages
 from durable.testing.simulation.workloads.workload import Ending, Workload
 
@@ -17,9 +17,11 @@ async def continued(ctx: Context, seen: Seen) -> list[int]:
     so_far, heard = Chain(seen.numbers), [*seen.heard]
     so_far.add(await ctx.step(quick("first"), make, [*so_far.numbers]))
     await hear(ctx, heard, 5)
+    so_far.add(await ctx.step(quick("second"), make, [*so_far.numbers]))
+    await hear_perhaps(ctx, so_far, heard)
     await hear(ctx, heard)
-    so_far.add(await ctx.step(quick("second", ephemeral=seen.turn == 1), make, [*so_far.numbers]))
-    await hear(ctx, heard, 3)
+    so_far.add(await ctx.step(quick("third", ephemeral=seen.turn == 1), make, [*so_far.numbers]))
+    await hear_perhaps(ctx, so_far, heard)
     if seen.turn + 1 < LIVES:
         await ctx.continue_as_new(continued, Seen(seen.turn + 1, so_far.numbers, heard))
     so_far.add(await ctx.step(quick("last"), make, [*so_far.numbers]))
@@ -37,5 +39,5 @@ def check(ending: Ending) -> None:
 
 CONTINUED = Workload(
     name="continued", pace=0.5, workflow=continued, check=check, input=lambda _: Seen(), messages=(8, 20),
-    flood=60, resent=0.5,
+    flood=80, resent=0.5,
 )  # fmt: skip

@@ -116,6 +116,12 @@ def unmake_at_second_attempt(made: Made, basis: list[int]) -> None:
     unmake(made, basis)
 
 
+async def hear_perhaps(ctx: Context, so_far: Chain, heard: list[int]) -> None:
+    """Whether the run waits here depends on what the last step gave: a lost turn and its successor may differ in it."""
+    if so_far.numbers[-1] % 2:
+        await hear(ctx, heard, 2)
+
+
 async def hear(ctx: Context, heard: list[int], timeout: float | None = None) -> None:
     """Adds the next message, or 0 if none comes in time."""
     if timeout is None:

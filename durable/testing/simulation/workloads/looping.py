@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from durable.context import Context
-from durable.testing.simulation.workloads.effects import Chain, Seen, app, hear, make, quick
+from durable.testing.simulation.workloads.effects import Chain, Seen, app, hear, hear_perhaps, make, quick
 from durable.testing.simulation.workloads.endings import check_completed, check_heard, check_messages
 from durable.testing.simulation.workloads.workload import Ending, Workload
 from durable.values import Break, Continue
@@ -29,6 +29,7 @@ async def go_round(ctx: Context, seen: Seen) -> Continue[Seen] | Break[Seen]:
     """One iteration: everything that it hears and makes is passed on, so nothing may be lost or come twice."""
     so_far, heard = Chain(seen.numbers), [*seen.heard]
     so_far.add(await ctx.step(quick("before"), make, [*so_far.numbers]))
+    await hear_perhaps(ctx, so_far, heard)
     await hear(ctx, heard, 3 if seen.turn % 2 else 8)
     so_far.add(await ctx.step(quick("guess", ephemeral=True), make, [*so_far.numbers]))
     if seen.turn % 4 == 1:

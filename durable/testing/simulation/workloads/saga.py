@@ -13,6 +13,7 @@ from durable.testing.simulation.workloads.effects import (
     app,
     effects,
     hear,
+    hear_perhaps,
     impatient,
     make,
     make_at_second_attempt,
@@ -52,8 +53,7 @@ async def saga(ctx: Context, fails_at: int) -> None:
         chain.add(await ctx.step(quick("book").undo(unmake), make, [*chain.numbers]))
         if seen.turn == 4:
             await fail(3)
-        if seen.turn % 3 == 1:
-            await hear(ctx, heard, 3)
+        await hear_perhaps(ctx, chain, heard)
         seen = Seen(seen.turn + 1, chain.numbers)
         return Break(seen) if seen.turn == ROUNDS else Continue(seen)
 
