@@ -189,7 +189,7 @@ class Store(Protocol):
         ...
 
     def put_reply(self, run_id: str, message_id: str, reply: str, *, expires_at: float) -> None:
-        """Stores the response to a message, to be forgotten some time after `expires_at`."""
+        """Stores the response to a message, to be forgotten some time after `expires_at`; `run_id` as in `bury`."""
         ...
 
     def get_reply(self, run_id: str, message_id: str) -> str | None:

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from durable import codec
 from durable.errors import UpdateTimeout
+from durable.model.ids import check_name
 from handlers.answers import answer, body_of, query_of, wait_of, whole_number
 from handlers.problems import Problem, Refused
 from handlers.requests import (
@@ -52,7 +53,7 @@ def _add_shown(api: APIGatewayHttpResolver, client: Client) -> None:
 
     def state(run_id: str, name: str) -> Response[str]:
         known = unquote(run_id)
-        text = client.ports.store.get_state(client.get(known).id, name)
+        text = client.ports.store.get_state(client.get(known).id, check_name("state key", name))
         if text is None:
             detail = f'Run "{known}" has published nothing under "{name}".'
             raise Refused(Problem(status=404, type="state-not-found", title="There is no such state", detail=detail))

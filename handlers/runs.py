@@ -7,10 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast, get_args
 
+from pydantic import TypeAdapter
+
 from durable import codec
 from durable.app import App
 from durable.client import Client, StatusFilter
-from durable.errors import InvalidInput, Misuse, RunEnded, RunError
+from durable.errors import ErrorInfo, InvalidInput, Misuse, RunEnded, RunError
 from durable.model.run import Run, Status
 from durable.ports import Ports
 from handlers.answers import whole_number
@@ -19,6 +21,7 @@ from handlers.views import entry_view, row_view, run_view
 
 LARGEST_PAGE: Final = 100
 _STATUSES: Final = ("open", *get_args(Status))
+_ERROR: Final = TypeAdapter(ErrorInfo)
 COUNTED: Final = ("workflow", "status", "tag", "where")
 """What runs are filtered by."""
 LISTED: Final = (*COUNTED, "cursor", "limit")
@@ -147,14 +150,17 @@ class Runs:
 
     def _view(self, run: Run) -> dict[str, Any]:
         store = self._ports.store
-        output = None
-        if run.status == "completed":  # a run that rolls back keeps its error there
-            # The turn that ended the run stored its output, under its own epoch.
-            output = store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output
+        # The turn that ended the run stored this under its own epoch: an output, or an error of which the record has part.
+        stored = store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else None
+        if run.status == "completed":
+            output, error = stored if run.output_stored else run.output, None
+        else:
+            output, error = None, run.error if stored is None else _ERROR.validate_json(stored)
         return run_view(
             run,
             input=store.get_payload(run.id, "input") if run.input_stored else run.input,
             output=output,
+            error=error,
             now=self._ports.clock.now(),
         )
 

@@ -14,8 +14,8 @@ from durable.model.run import EPOCH_ORIGIN, Run
 from durable.ports import RunSummary
 
 
-def run_view(run: Run, *, input: str | None, output: str | None, now: float) -> dict[str, Any]:
-    """A run with its payloads (JSON texts). A run that somebody works on right now is `running`, unless it rolls back."""
+def run_view(run: Run, *, input: str | None, output: str | None, error: ErrorInfo | None, now: float) -> dict[str, Any]:
+    """A run with its payloads (JSON texts) and its whole error. A run that somebody works on right now is `running`, unless it rolls back."""
     working = run.held_at(now) and not run.ended and run.status != "rolling_back"
     return {
         "id": run.id,
@@ -39,7 +39,7 @@ def run_view(run: Run, *, input: str | None, output: str | None, now: float) -> 
         "successor": run.successor,
         "input": payload(input),
         "output": payload(output),
-        "error": error_view(run.error),
+        "error": error_view(error),
         "failed_at": list(run.failed_at),
         "undelivered": run.undelivered,
     }

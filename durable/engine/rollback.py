@@ -90,9 +90,7 @@ class Rollback:
     def _undo(self, step: Entry) -> Pause | None:
         """None once there is an outcome, be it a failure: the other steps are undone all the same."""
         assert step.compensation is not None
-        self._attempts.admit(
-            Undo(self._run.id, step, step.compensation, self._loaded.entries, longest=self._longest)
-        )
+        self._attempts.admit(Undo(self._run.id, step, step.compensation, self._loaded.entries, longest=self._longest))
         if self._charges:
             self._charges = False  # only the first undo of this turn may have been under way when the last one died
             run = self._run

@@ -2,19 +2,14 @@
 
 import json
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from durable import App, Context, Signal
 from durable.cli.commands import run
-from durable.local.events import HttpRequest, http_event
 from durable.testing import TestEnvironment
-from handlers.api import build
-from handlers.runs import Runs
+from tests.cli.serving import Output, commands, served
 
 app = App("shop")
 APPROVE = Signal("approve", bool)
@@ -25,48 +20,15 @@ async def fulfil(ctx: Context, sku: str) -> str:
     return f"{sku} approved" if await ctx.wait_for_signal(APPROVE) else "no"
 
 
-Output = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def env() -> TestEnvironment:
-    return TestEnvironment(app)
-
-
-@pytest.fixture
-def url(env: TestEnvironment) -> Iterator[str]:
-    api = build(Runs(app, env, env.ports))
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None: ...
-
-        def answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            event = http_event(HttpRequest(self.command, self.path, self.headers.items(), body), 0.0)
-            answered = api.resolve(event, object())  # type: ignore[arg-type]
-            env.run_until_idle()
-            self.send_response(answered["statusCode"])
-            self.end_headers()
-            self.wfile.write(answered["body"].encode())
-
-        do_GET = do_POST = answer  # noqa: N815 - http.server's names
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
-        serving.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        serving.join()
+def url() -> Iterator[str]:
+    with served(TestEnvironment(app)) as address:
+        yield address
 
 
 @pytest.fixture
 def durable(url: str, capsys) -> Output:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = run([*arguments, "--url", url])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return commands(url, capsys)
 
 
 def test_a_run_is_started_messaged_and_shown(durable: Output):

@@ -19,6 +19,9 @@ LARGE = 12_000
 LARGEST = 100_000
 """Characters of a history that is checked in at all."""
 
+QUIET = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+"""pytest would rewrite the assertions of modules that this program has imported already."""
+
 Rank = tuple[bool, bool, int, int]
 
 
@@ -83,7 +86,7 @@ def main(again: list[str]) -> int:
         return 0
     modules = sorted({str(SCENARIOS / f"{one.module}.py") for one in wanted})
     recorder = Recorder()
-    code = pytest.main(["-q", "-m", "not moto", "-p", "no:cacheprovider", *modules], plugins=[recorder])
+    code = pytest.main(["-q", "-m", "not moto", "-p", "no:cacheprovider", *QUIET, *modules], plugins=[recorder])
     missing = 0
     for scenario in wanted:
         if scenario not in recorder.best:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from durable import App, Break, Context, Continue, RunHandle, Signal
+from durable import App, Break, Context, Continue, RunHandle, Signal, Step
 from durable.testing import TestEnvironment
 
 app = App("loops")
@@ -39,6 +39,18 @@ async def busy(ctx: Context) -> int:
 @app.workflow
 async def slow(ctx: Context) -> int:
     return await ctx.loop("slow", count_slowly, state=0)
+
+
+async def record_nothing(_: Context, n: int) -> Continue[int] | Break[int]:
+    return Break(n) if n == 5 else Continue(n + 1)
+
+
+@app.workflow
+async def guesser(ctx: Context) -> int:
+    guess = await ctx.step(Step("guess", ephemeral=True), work, 0)
+    await ctx.loop("nothing", record_nothing, state=0, history=2)
+    await ctx.mailbox.next(ITEM)
+    return guess
 
 
 @app.workflow
@@ -79,6 +91,17 @@ def test_a_message_that_a_pruned_iteration_consumed_is_not_consumed_again() -> N
         env.send("r", ITEM, -1, id="end")
         assert handle.result() == sum(range(1, 31))
         assert stored(env, "r") < 20
+
+
+def test_the_result_of_an_ephemeral_step_outlives_the_progress_that_carries_it() -> None:
+    with TestEnvironment(app) as env:
+        handle = env.start(guesser, id="r")
+        for _ in range(2):  # the second turn prunes what the first has left
+            env.run_until_idle()
+            env.restart()
+            env.resume("r")
+        env.send("r", ITEM, 1, id="end")
+        assert handle.result() == 1
 
 
 def test_a_loop_survives_a_crash_at_every_call() -> None:

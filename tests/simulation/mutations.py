@@ -26,6 +26,8 @@ class Mutation:
     name: str
     rule: str
     workload: str = "chain"
+    rarely_seen: bool = False
+    """Whether it takes hundreds of seeds, so that only the long runs look for it."""
     store: type[MemoryStore] = MemoryStore
     patches: Sequence[tuple[Any, str, Any]] = field(default=())
 

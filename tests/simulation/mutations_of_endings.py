@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from durable.adapters.memory import MemoryStore
-from durable.engine import orchestrator, rollback, session, settling, turn
+from durable.engine import continuing, orchestrator, rollback, session, settling, turn
 from durable.engine.continuing import Handover
 from durable.engine.lease import Loaded
 from durable.engine.pruning import Pruner
@@ -129,6 +129,10 @@ MUTATIONS_OF_ENDINGS = [
         patches=[(rollback, "kept_entries", lambda *_: ())],
     ),
     Mutation(
+        "own_timer_missed", "a rollback that waits takes a timer that fires early for its own", "saga",
+        rarely_seen=True, patches=[(settling, "due_at_once", lambda settlement, _: settlement)],
+    ),
+    Mutation(
         "unrecorded_cancellation", "a cancellation is recorded", "cancelled",
         patches=[(EntryWriter, "write", unrecorded(CancellationRecord))],
     ),
@@ -157,7 +161,7 @@ MUTATIONS_OF_ENDINGS = [
     ),
     Mutation(
         "surplus_not_copied", "messages that the record cannot name are copied", "continued",
-        patches=[(Handover, "_copy", lambda *_: True)],
+        patches=[(continuing, "NAMED", 2), (Handover, "_copy", lambda *_: True)],
     ),
     Mutation(
         "consumed_not_buried", "what a run has consumed stays consumed in its successor", "continued",

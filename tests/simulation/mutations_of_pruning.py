@@ -77,7 +77,9 @@ MUTATIONS_OF_PRUNING = [
         "low_floor", "the floor is the progress that makes items obsolete", "looping",
         patches=[(Pruner, "after", below_the_progress)],
     ),
-    Mutation("floor_of_anyone", "only the owner records a floor", "looping", store=FloorOfAnyoneStore),
+    Mutation(
+        "floor_of_anyone", "only the owner records a floor", "looping", rarely_seen=True, store=FloorOfAnyoneStore
+    ),
     Mutation(
         "no_floor_in_the_fence", "a lost turn's gap-free prefix starts at its floor", "looping",
         patches=[(fencing, "gap_free_prefix", lambda numbers, floor=0, count=fencing.gap_free_prefix: count(numbers))],

@@ -1,1 +1,1 @@
-"""A model test of the turn protocol on the real engine: one run, many seeds, every interleaving that fits into them."""
+"""A model test of the turn protocol on the real engine: one run, or one lineage, and every interleaving that fits into many seeds."""

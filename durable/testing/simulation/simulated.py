@@ -78,7 +78,7 @@ class Simulation:
         self.intercepted = intercepted(self.ports, self._port_call)
         bound = self.workload.stored
         self.watch = Watch(self.store, RUN_ID, stored=bound and bound(self.weather.prune_from))
-        flood = 0 < self.workload.flood < self.weather.page_size and self.weather.ordered and self.random.random() < 0.5
+        flood = self.weather.roomy and self.workload.flood > 0
         self._batches = [10] if flood else [1, 1, 10]
         self._callers = Callers(self.workload, self.random, self.ports, self.runs, self._note, flood=flood)
         self._maintenance = Maintenance(self.intercepted, code_version="1")
@@ -236,12 +236,12 @@ class Simulation:
 
     def _go_on(self, activity: Activity) -> Activity | None:
         risky = activity.actor.before in RISKY
-        if self._goes_wrong(0.06 if risky else 0.03) or self._client_dies(activity):
+        if self._goes_wrong(0.05 if risky else 0.03) or self._client_dies(activity):
             self.outcome.kills += 1
             self._note(f"actor {activity.number}: killed before {activity.actor.before}")
             activity.actor.die()
             return activity
-        if self._goes_wrong(0.12 if risky else 0.04):
+        if self._goes_wrong(0.15 if risky else 0.04):
             self.outcome.freezes += 1
             activity.waits_for_load = self.random.random() < 0.5
             activity.resumes_at = self.clock.now() + self.random.randint(30 if activity.waits_for_load else 5, 60)
@@ -342,9 +342,7 @@ class Simulation:
         fine = self.weather.faults == 0
         queued = [message.body for message in self.runs.pending]
         callers = self._callers
-        self.workload.check(
-            Ending(watch=self.watch, fine=fine, sent=callers.sent, queued=queued, asked=callers.asked)
-        )
+        self.workload.check(Ending(watch=self.watch, fine=fine, sent=callers.sent, queued=queued, asked=callers.asked))
         if fine and (repeated := self.workload.repeated()):
             raise Violation(f"I1: a healthy run repeated steps: {repeated}")
         check_wake_of_ended_run(app, self.ports, self.watch.run.id)

@@ -29,6 +29,8 @@ class Life:
         self._lineage = lineage
         self._stored = stored
         self._bound: dict[str, Entry] = {}
+        self._live: dict[str, Entry] = {}
+        self._mailbox: set[str] = set()
         self._before: Run | None = None
         self._end: Run | None = None
         self.consumers: dict[str, str] = {}
@@ -72,6 +74,7 @@ class Life:
                 )
         if gone:
             self._check_pruned(gone, history)
+        self._check_live(run, history)
         bound = {
             key: entry
             for key, entry in history.items()
@@ -81,12 +84,30 @@ class Life:
             if self._before is not None and _is_over(self._before, bound[key].epoch):
                 raise Violation(f"I1: {key} counts, and its epoch was over when it was written")
         self._bound, self._before = bound, run
+        self._live = {key: entry for key, entry in history.items() if key not in bound}
         for key, entry in bound.items():
             for message in entry.messages:
                 if self.consumers.setdefault(message.id, key) != key:
                     raise Violation(f"I3: {message.id} was consumed by {self.consumers[message.id]} and by {key}")
+        mailbox = {message.id for message in self._store.mailbox(self.run_id)}
+        lost = self._mailbox - mailbox - self.consumers.keys()
+        if lost - self._store.buried(self._lineage, list(lost)):
+            raise Violation(f"I3: {sorted(lost)} are deleted, and it is not decided yet that they were consumed")
+        self._mailbox = mailbox
         if self._stored is not None and (stored := len(self._store.history(self.run_id))) > self._stored:
             raise Violation(f"I7: {stored} items of history are stored, and {self._stored} are enough")
+
+    def _check_live(self, run: Run, history: Mapping[str, Entry]) -> None:
+        """Of what is not decided yet nothing goes: a gap would cut off what follows, and a message would be lost."""
+        for key, entry in self._live.items():
+            if key not in history and not _is_over(run, entry.epoch) and entry.n > run.floors.get(entry.epoch, 0):
+                raise Violation(f"I1: {key} is gone, and its epoch is not over: what follows would not count")
+        carries = None if self._before is None else self._before.carries
+        if carries is not None and run.carries is None:
+            copied = {message.id for message in self._store.mailbox(self.run_id)}
+            copied |= self._store.buried(self._lineage, carries.message_ids)
+            if lost := set(carries.message_ids) - copied:
+                raise Violation(f"I3: {sorted(lost)} are not copied, and nothing names them any more")
 
     def _check_pruned(self, gone: Mapping[str, Entry], history: Mapping[str, Entry]) -> None:
         """An entry may go that a loop's progress has made obsolete, after what must outlive it is kept elsewhere."""

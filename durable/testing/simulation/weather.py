@@ -37,6 +37,11 @@ class Weather:
     prune_from: int
     fences_kept: int
 
+    @property
+    def roomy(self) -> bool:
+        """Whether invocations get through with very many messages."""
+        return self.ordered and self.page_size > 100 and self.visibility > 20
+
 
 def weather_of(random: Random) -> Weather:
     """A third of the seeds is fine: there, maintenance must not be needed."""

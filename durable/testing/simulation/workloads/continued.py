@@ -39,5 +39,5 @@ def check(ending: Ending) -> None:
 
 CONTINUED = Workload(
     name="continued", pace=0.5, workflow=continued, check=check, input=lambda _: Seen(), messages=(8, 20),
-    flood=80, resent=0.5,
+    flood=80, resent=0.3,
 )  # fmt: skip

@@ -119,7 +119,7 @@ def unmake_at_second_attempt(made: Made, basis: list[int]) -> None:
 async def hear_perhaps(ctx: Context, so_far: Chain, heard: list[int]) -> None:
     """Whether the run waits here depends on what the last step gave: a lost turn and its successor may differ in it."""
     if so_far.numbers[-1] % 2:
-        await hear(ctx, heard, 2)
+        await hear(ctx, heard, 1)
 
 
 async def hear(ctx: Context, heard: list[int], timeout: float | None = None) -> None:

@@ -57,7 +57,9 @@ def check_undone(ending: Ending) -> None:
     if undone != [number_of(step) for step in steps]:
         raise Violation(f"rollback: {undone} was undone, {[number_of(step) for step in steps]} was done")
     begun = min((outcome.order for outcome in recorded), default=None)
-    late = [entry.key for entry in history.values() if begun is not None and entry.order > begun and "!" not in entry.mark]
+    late = [
+        entry.key for entry in history.values() if begun is not None and entry.order > begun and "!" not in entry.mark
+    ]
     if late:
         raise Violation(f"rollback: {late} was recorded after it had begun")
     if ending.fine and len(effects.undone) != len(steps):

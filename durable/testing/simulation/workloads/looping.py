@@ -30,7 +30,8 @@ async def go_round(ctx: Context, seen: Seen) -> Continue[Seen] | Break[Seen]:
     so_far, heard = Chain(seen.numbers), [*seen.heard]
     so_far.add(await ctx.step(quick("before"), make, [*so_far.numbers]))
     await hear_perhaps(ctx, so_far, heard)
-    await hear(ctx, heard, 3 if seen.turn % 2 else 8)
+    if seen.turn % 3 == 0:
+        await hear(ctx, heard, 8)
     so_far.add(await ctx.step(quick("guess", ephemeral=True), make, [*so_far.numbers]))
     if seen.turn % 4 == 1:
         inner = await ctx.loop("nested", nested, state=Seen(0, so_far.numbers, heard), history=2)

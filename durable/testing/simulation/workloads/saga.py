@@ -50,7 +50,7 @@ async def saga(ctx: Context, fails_at: int) -> None:
 
     async def go_round(ctx: Context, seen: Seen) -> Continue[Seen] | Break[Seen]:
         chain = Chain(seen.numbers)
-        chain.add(await ctx.step(quick("book").undo(unmake), make, [*chain.numbers]))
+        chain.add(await ctx.step(quick("book").undo(unmake_at_second_attempt), make, [*chain.numbers]))
         if seen.turn == 4:
             await fail(3)
         await hear_perhaps(ctx, chain, heard)
