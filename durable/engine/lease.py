@@ -87,7 +87,9 @@ def load(ports: Ports, run: Run, cache: HistoryCache, options: EngineOptions) ->
     """Loads history and mailbox; after a take-over, fences what the lost epochs may still write."""
     cached = cache.take(run)
     pages = _pages(ports, run.id, mailbox_only=cached is not None)
-    entries = list(cached.entries) if cached is not None else list(unpacked(item for page in pages for item in page.entries))
+    entries = (
+        list(cached.entries) if cached is not None else list(unpacked(item for page in pages for item in page.entries))
+    )
     if any(entry.epoch > run.epoch for entry in entries):
         raise Fenced(run.id, run.epoch)
     if run.taken_over:
@@ -109,9 +111,7 @@ def load_messages(ports: Ports, run: Run) -> Iterable[StoredMessage]:
     return [message for message in messages if message.id not in buried]
 
 
-def _buried(
-    ports: Ports, run: Run, messages: Iterable[StoredMessage], consumed: frozenset[str]
-) -> frozenset[str]:
+def _buried(ports: Ports, run: Run, messages: Iterable[StoredMessage], consumed: frozenset[str]) -> frozenset[str]:
     unknown = [message.id for message in messages if message.id not in consumed]
     if not run.pruned or not unknown:
         return frozenset()

@@ -30,6 +30,8 @@ class Mailbox:
         self._consumed = set(consumed)
         self._known: set[str] = set()
         self._channels: defaultdict[str, list[StoredMessage]] = defaultdict(list)
+        self._unfit: set[tuple[str, str]] = set()
+        """Waits and messages that do not fit together."""
         self.add(messages)
 
     def __len__(self) -> int:
@@ -59,6 +61,10 @@ class Mailbox:
             self._consumed.add(message.id)
             self._channels[message.channel].remove(message)
 
+    def set_aside(self, wait: WaitOperation, messages: Iterable[StoredMessage]) -> None:
+        """This wait cannot read these messages: they stay unread, for code that can, and do not hold up what follows them."""
+        self._unfit.update((wait.key, message.id) for message in messages)
+
     def first_ready(self, waits: Iterable[WaitOperation], now: float) -> Ready | None:
         """The wait that resolves first in event time.
 
@@ -81,6 +87,8 @@ class Mailbox:
 
     def _in_time(self, wait: WaitOperation) -> Sequence[StoredMessage]:
         messages = self._of(wait.channels)
+        if self._unfit:
+            messages = [message for message in messages if (wait.key, message.id) not in self._unfit]
         if wait.deadline is None or wait.immediate or not messages or messages[-1].arrived_at <= wait.deadline:
             return messages
         return [message for message in messages if message.arrived_at <= wait.deadline]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from durable.engine.sending import send_recorded, to_record
 from durable.engine.stopping import CancellationRecord, Ending, verdict
 from durable.engine.transacting import transact
 from durable.engine.waiting import Waits
-from durable.errors import Fenced
+from durable.errors import Fenced, UndecodableHistory
 from durable.execution import Raised
 from durable.ops.continuation import ContinuationOperation
 from durable.ops.operation import KnownOperation, WaitOperation
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from durable.model.message import StoredMessage
     from durable.model.run import Run
     from durable.ports import Ports
+
+log = logging.getLogger("durable")
 
 
 class Session:
@@ -215,6 +218,9 @@ class Session:
         if ready is None:
             return False
         wait = ready.wait
+        if unfit := [message for message in ready.messages if not _reads(wait, message)]:
+            self._mailbox.set_aside(wait, unfit)
+            return True
         self._waits.remove(wait)
         if ready.messages:
             entry = self._writer.write(wait, value=wait.on_messages(ready.messages), messages=tuple(ready.messages))
@@ -316,3 +322,13 @@ def dead_turns(loaded: Loaded, epoch: int, clean_epoch: int, released_epoch: int
     """
     newest_result = max((entry.epoch for entry in loaded.entries if "@" not in entry.mark), default=0)
     return epoch - 1 - max(clean_epoch, released_epoch, newest_result)
+
+
+def _reads(wait: WaitOperation, message: StoredMessage) -> bool:
+    """Whether a message fits what the code waits for. Anybody may send anything: that must not stop the run."""
+    try:
+        wait.on_messages([message])
+    except UndecodableHistory as problem:
+        log.warning("a message stays unread: %s", problem)
+        return False
+    return True

@@ -199,8 +199,9 @@ def test_arguments_that_cannot_be_stored_fail_the_step_before_it_runs(world: Wor
     with pytest.raises(RunFailed, match=r"argument 1 of recall cannot be stored"):
         env.start(unstorable, id="r").result()
     assert sending.calls == []
-    assert env.history("r")[0].error is not None
-    assert env.history("r")[0].error.matches(NotStorable)
+    error = env.history("r")[0].error
+    assert error is not None
+    assert error.matches(NotStorable)
 
 
 def test_an_undo_that_is_gone_blocks_the_rollback_and_new_code_lets_it_go_on(

@@ -10,7 +10,7 @@ from tests.simulation.mutations import MUTATIONS, Mutation
 from tests.simulation.mutations_of_endings import MUTATIONS_OF_ENDINGS
 from tests.simulation.mutations_of_pruning import MUTATIONS_OF_PRUNING
 
-MANY = 25
+MANY = 60
 """Seeds of each workload: a few seconds; `make soak` and `python -m durable.testing.simulation --seeds N` run more."""
 ENOUGH = 700
 """Every mutation is noticed long before this seed, except those that are rarely seen."""
