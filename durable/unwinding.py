@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import ctypes
 from asyncio import tasks
 from typing import Any, Final
 
@@ -13,8 +14,13 @@ from durable.loop import Running, WorkflowLoop, WorkflowTask
 _ROUNDS: Final = 50
 """How often a coroutine may go on after RunSuspended before it is given up."""
 
-_given_up: list[Any] = []
-"""Coroutines that swallow everything: dropped, they would run on in any thread, whenever the garbage collector comes."""
+def _keep_for_ever(coro: object) -> None:
+    """Leaks a coroutine that swallows everything.
+
+    Dropped, it would be closed by the garbage collector, in any thread and at the latest when the interpreter ends,
+    and would run on for ever.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(coro))
 
 
 def unwind(loop: WorkflowLoop, *, ended: bool) -> list[str]:
@@ -74,7 +80,7 @@ def _end(loop: WorkflowLoop, task: asyncio.Task[Any]) -> str | None:
             return f"{_name(coro)} raised while its run was suspended: {error!r}"
         finally:
             tasks._leave_task(loop, task)  # noqa: SLF001
-    _given_up.append(coro)
+    _keep_for_ever(coro)
     return f"{_name(coro)} swallows RunSuspended: catch Exception, not BaseException"
 
 

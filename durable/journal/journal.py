@@ -143,8 +143,9 @@ class Journal:
     def enter(self, kind: str, name: str) -> Scope:
         """The scope of a call from workflow code; raises when the call comes from somewhere else."""
         loop = self.loop
-        if running_loop() is not loop:
+        if running_loop() is not loop and loop.closing != "suspended":
             raise loop.fail(OperationInsideStep(f'{kind} "{name}"'))
+        # Code that swallows everything is closed once more by the garbage collector, outside the loop: the same applies.
         if loop.closing is not None:
             self.refuse_while_closing()
         return current_scope.get(self.root)

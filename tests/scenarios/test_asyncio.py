@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -241,3 +243,24 @@ def test_an_error_that_nobody_handles_fails_the_run_at_once(world: World) -> Non
     with pytest.raises(RunFailed, match="not 1"):
         env.start(unhandled, id="r").result()
     assert env.now == start
+
+
+def test_code_that_swallows_everything_ends_all_the_same() -> None:
+    """Also when the interpreter ends: a coroutine that is closed then would run on for ever."""
+    program = """
+from durable import App, Context
+from durable.testing import TestEnvironment
+app = App("greedy")
+@app.workflow
+async def greedy(ctx: Context) -> str:
+    while True:
+        try:
+            await ctx.sleep("20s")
+            return "rested"
+        except:
+            pass
+with TestEnvironment(app) as env:
+    print(env.start(greedy, id="r").result())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "rested\n"
