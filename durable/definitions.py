@@ -11,9 +11,10 @@ from typing_extensions import TypeVar
 
 from durable import codec
 from durable.channels import Update
-from durable.errors import InvalidInput
+from durable.errors import InvalidInput, NotStorable
 from durable.model.duration import Duration, seconds
 from durable.options import MISSING, Call
+from durable.pending import as_child
 
 P = ParamSpec("P")
 I = TypeVar("I")  # noqa: E741 - the name that readers of the signatures expect
@@ -86,8 +87,8 @@ class Workflow(Generic[I, R]):
 
         def __call__(self, *_args: object, **_kwargs: object) -> NoReturn:
             raise TypeError(
-                f"{self.name} is a workflow: use await ctx.child({self.name}, ...) or client.start({self.name}, ...), "
-                f"or {self.name}.fn(ctx, ...) to run its code inline."
+                f"{self.name} is a workflow: use {as_child(self.name)}client.start({self.name}, ...), "
+                f"or await {self.name}.fn(ctx, ...) to run its code inline."
             )
 
     def __repr__(self) -> str:
@@ -179,8 +180,24 @@ def shape_of(fn: Callable[..., Any], names: Mapping[str, Any] | None = None) -> 
             f"workflow {name} has a default for {positional[1].name}: a run's input is always given and recorded. "
             "Annotate it as optional and start the workflow with None."
         )
-    return Shape(
+    shape = Shape(
         takes_input=takes_input,
         input_type=codec.input_type(fn, names=names) if takes_input else type(None),
         output_type=codec.return_type(fn, names=names),
     )
+    _check_plain_class(name, "takes", shape.input_type)
+    _check_plain_class(name, "returns", shape.output_type)
+    return shape
+
+
+def _check_plain_class(name: str, verb: str, type_: Any) -> None:
+    """Only classes are looked at: what is made of them may name some that are not defined yet."""
+    if not inspect.isclass(type_):
+        return
+    try:
+        codec.check_type(type_)
+    except NotStorable as problem:
+        raise TypeError(
+            f"workflow {name} {verb} {codec.type_name(type_)}, which cannot be stored: use a pydantic BaseModel, a "
+            "dataclass, or plain JSON values."
+        ) from problem

@@ -124,6 +124,11 @@ class WaitTimeout(DurableError, TimeoutError):
         super().__init__(f'the wait at "{location}" reached {reached}')
 
 
+def _in_short(error: Exception) -> str:
+    text = str(error.error) if isinstance(error, StepFailed) else f"{type(error).__name__}: {error}"
+    return text if len(text) <= 100 else text[:99] + "…"
+
+
 class BranchesFailed(DurableError, ExceptionGroup[Exception]):
     """Errors of several branches, each under its branch's key in `failures`; `except*` reaches into the group."""
 
@@ -131,12 +136,13 @@ class BranchesFailed(DurableError, ExceptionGroup[Exception]):
     failures: dict[str, Exception]
 
     def __new__(cls, name: str, failures: Mapping[str, Exception]) -> Self:
-        group = super().__new__(cls, cls._said.format(name=name, keys=", ".join(failures)), list(failures.values()))
+        said = "; ".join(f"{key} ({_in_short(error)})" for key, error in failures.items())
+        group = super().__new__(cls, cls._said.format(name=name, failures=said), list(failures.values()))
         group.name = name
         group.failures = dict(failures)
         return group
 
-    _said = '"{name}" failed in: {keys}'
+    _said = '"{name}" failed in: {failures}'
 
     def __init__(self, name: str, failures: Mapping[str, Exception]) -> None:
         """Everything is done in `__new__`, where exception groups take their message and members."""
@@ -148,13 +154,13 @@ class BranchesFailed(DurableError, ExceptionGroup[Exception]):
 class JoinError(BranchesFailed):
     """Branches of a join failed; the others were not cut short."""
 
-    _said = 'join "{name}" failed in branches: {keys}'
+    _said = 'join "{name}" failed in branches: {failures}'
 
 
 class RaceError(BranchesFailed):
     """Every branch of a race failed, so nobody won."""
 
-    _said = 'race "{name}" has no winner; failed: {keys}'
+    _said = 'race "{name}" has no winner; failed: {failures}'
 
 
 class MapError(DurableError):
@@ -248,8 +254,9 @@ class StepTooLong(Misuse):
 
     def __init__(self, name: str, timeout: float, available: float) -> None:
         super().__init__(
-            f'step "{name}" has a timeout of {timeout:g} s, but a whole invocation has {available:g} s for steps. '
-            "Raise the orchestrator's timeout (parameter OrchestratorTimeout) or lower Step(timeout=...)."
+            f'step "{name}" has a timeout of {timeout:g} s, but a whole invocation has {available:.3g} s for steps. '
+            "Raise the orchestrator's timeout (parameter OrchestratorTimeout; locally: durable dev --timeout) or lower "
+            "Step(timeout=...)."
         )
 
 

@@ -134,6 +134,7 @@ class Step:
     retries: int
     backoff: Backoff
     timeout: float | None
+    timeout_is_ours: bool
     retry_on_timeout: bool
     no_retry: tuple[type[Exception], ...]
     retry_if: Callable[[Exception], bool] | None
@@ -152,7 +153,7 @@ class Step:
         *,
         retries: int | None = None,
         backoff: Backoff = DEFAULT_BACKOFF,
-        timeout: Duration | None = STEP_TIMEOUT,
+        timeout: Duration | Missing | None = MISSING,
         retry_on_timeout: bool = False,
         no_retry: tuple[type[Exception], ...] = (),
         retry_if: Callable[[Exception], bool] | None = None,
@@ -165,7 +166,9 @@ class Step:
         _set(self, "name", None if name is None else check_name("step name", name))
         _set(self, "retries", _retries(retries, at_most_once=at_most_once))
         _set(self, "backoff", backoff)
-        _set(self, "timeout", optional_seconds(timeout, "Step(timeout=...)", minimum=0.001))
+        chosen = STEP_TIMEOUT if isinstance(timeout, Missing) else timeout
+        _set(self, "timeout", optional_seconds(chosen, "Step(timeout=...)", minimum=0.001))
+        _set(self, "timeout_is_ours", isinstance(timeout, Missing))
         _set(self, "retry_on_timeout", retry_on_timeout)
         _set(self, "no_retry", _error_types(no_retry))
         _set(self, "retry_if", retry_if)

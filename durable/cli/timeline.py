@@ -140,13 +140,14 @@ def foot(run: Mapping[str, Any], *, reason: bool = True) -> list[Text]:
     """How things stand: what the run waits for and until when, what was asked of it, how it ended."""
     found: list[Text] = []
     ended = bool(run.get("finished_at"))
+    told = bool(run.get("reason")) and run["status"] == "blocked" and _tells(run["reason"], run.get("error"))
     if reason and run.get("reason") and run["reason"] != _short(run.get("error")):
         label = {"suspended": "waits for", "pending": "waits for", "rolling_back": "rolling back"}
         style = STATUS_STYLE.get(run["status"], "")
         found.append(Text.assemble((f"{label.get(run['status'], run['status'])}: ", style), printable(run["reason"])))
     if not ended:
         found += _to_come(run)
-    if error := run.get("error"):
+    if (error := run.get("error")) and not told:
         found.append(Text.assemble(("error: ", "red"), printable(f"{error['type']}: {error['message']}")))
     found += _labelled("output", run.get("output"))
     if undelivered := run.get("undelivered"):
@@ -218,6 +219,11 @@ def _short(error: Mapping[str, Any] | None) -> str:
         return ""
     kind: str = error["type"].rpartition(".")[2]
     return f"{kind}: {error['message']}" if error.get("message") else kind
+
+
+def _tells(reason: str, error: Mapping[str, Any] | None) -> bool:
+    """Whether the reason says all that the error does: of a blocked run the error is the beginning of it."""
+    return error is not None and reason.startswith(error["message"].removesuffix("…"))
 
 
 def _told(entry: Mapping[str, Any]) -> str:

@@ -87,9 +87,7 @@ def raise_unless_open(run: Run) -> None:
         case "dead":
             raise RunDead(run.id, f"is dead: {run.error or run.reason}", run.error)
         case "blocked":
-            raise RunBlocked(
-                run.id, f"is blocked: {(run.reason if run.ending else run.error) or run.reason}", run.error
-            )
+            raise RunBlocked(run.id, f"is blocked: {_why_blocked(run)}", run.error)
         case "completed":
             _no_output_wanted(run)
         case _:
@@ -124,6 +122,13 @@ def _run_and_history(ports: Ports, run_id: str) -> tuple[Run, Sequence[Entry]]:
     # Only now, so that a fence recorded while the pages were read is known.
     run = the_run(ports, run_id)
     return run, sorted(unpacked(counting_entries(run, entries)), key=lambda entry: entry.order)
+
+
+def _why_blocked(run: Run) -> str:
+    """The whole reason, with what to do, under the error's class: the record's error is cut to its beginning."""
+    if run.ending or run.error is None or not run.reason:
+        return run.reason or str(run.error)
+    return run.reason if run.reason.startswith(f"{run.error.type}: ") else f"{run.error.type}: {run.reason}"
 
 
 def _no_output_wanted(run: Run) -> NoReturn:

@@ -99,6 +99,12 @@ def digest(text: str | None) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
 
+def check_type(type_: Type) -> None:
+    """Raises NotStorable for a type whose values have no text; one that names what is not defined yet passes."""
+    if type_ is not UNTYPED:
+        _adapter(type_)
+
+
 def type_name(type_: Type) -> str:
     """How the type is called in messages."""
     return type_.__qualname__ if isinstance(type_, type) and not get_args(type_) else str(type_).replace("typing.", "")
@@ -155,7 +161,8 @@ def _limited(text: str, what: str, limit: int) -> str:
 
 def _unstorable(value: object, type_: Type, what: str, problem: Exception) -> NotStorable:
     if isinstance(problem, ValidationError):
-        return NotStorable(f"{what} cannot be stored as {type_name(type_)}: {reason_of(problem)}")
+        reason = "it is None (a missing return?)" if value is None else reason_of(problem)
+        return NotStorable(f"{what} cannot be stored as {type_name(type_)}: {reason}")
     found = first_unencodable(value)
     if found is None:
         return NotStorable(f"{what} cannot be stored as {type_name(type_)}: {problem}")
@@ -172,6 +179,8 @@ def _lossy(difference: Difference, type_: Type, what: str) -> NotStorable:
     place, written, read = difference
     if type_ is UNTYPED:
         return NotStorable(f"{what} cannot be stored: {place or 'it'} {_not_plain(written)}")
+    if written is None and not place:
+        return NotStorable(f"{what} cannot be stored as {type_name(type_)}: it is None (a missing return?)")
     if type(written) is not type(read):
         lost = sorted(_names(written) - _names(read))
         loss = f"; {', '.join(lost)} would be lost" if lost else ""

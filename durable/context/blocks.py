@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast, overload
 from durable.context.part import Op, Part, close_coroutine
 from durable.model.duration import Duration, optional_seconds, seconds
 from durable.model.ids import check_name
-from durable.ops.functions import known_function
+from durable.ops.functions import known_function, positional_arguments
 from durable.ops.loop import HISTORY, loop
 from durable.ops.retrying import retrying
 from durable.ops.try_block import try_block
@@ -57,6 +57,11 @@ class Blocks(Part):
         """
         known = _body("ctx.loop", body, "a function of the context, and of the state if there is one")
         name = check_name("name of a loop", name)
+        counts = positional_arguments(known)
+        if state is MISSING and counts is not None and counts[0] > 1:
+            raise TypeError(f'the body of loop "{name}" takes a state and there is none: add state=... to ctx.loop()')
+        if state is not MISSING and counts is not None and counts[1] < 2:
+            raise TypeError(f'the body of loop "{name}" takes no state: give it a second parameter, or leave out state=...')
         interval = count("ctx.loop(history=...)", history, minimum=1)
         return loop(self._execution, name, known, functools.partial(known, self), state=state, history=interval)
 

@@ -117,6 +117,11 @@ class _InOrder(Coroutine[Any, Any, tuple[Any, ...]]):
     def close(self) -> None:
         (self._join if self._iterator is None else self._iterator).close()
 
+    if not TYPE_CHECKING:  # to a type checker it has no other attributes
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._join, name)
+
     @property
     def cr_frame(self) -> Any:
         """As of the join itself, for whoever looks whether it has begun."""

@@ -130,7 +130,10 @@ class Updates(Part):
         """
         if isinstance(update, str):
             if type is MISSING:
-                raise TypeError(f'ctx.updates.next("{update}") lacks the type of the argument')
+                raise TypeError(
+                    f'ctx.updates.next("{update}") lacks the type of the argument: write for example '
+                    f'ctx.updates.next("{update}", str)'
+                )
             update = Update[Any, Any](update, type, Any)
         known: Update[Any, Any] = update
         wait = optional_seconds(timeout, "ctx.updates.next(timeout=...)")

@@ -35,6 +35,8 @@ class Moments(Part):
         A sleep of zero or less does not suspend the run. A run that has gone to sleep keeps its deadline, even if the
         code asks for another one later.
         """
+        if isinstance(duration, datetime):
+            raise TypeError("ctx.sleep() takes a duration, not a datetime: for a moment use ctx.sleep_until")
         return SleepOperation(self._execution, seconds(duration, "the duration of ctx.sleep"), _named(name))
 
     def sleep_until(self, when: datetime, /, *, name: str | None = None) -> Op[None]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from durable.codec import callable_name
 from durable.context.part import Op, Part, close_coroutine
 from durable.definitions import RemoteStep, Workflow
 from durable.model.ids import check_name
 from durable.model.transaction import TransactItem, checked_items
+from durable.ops.functions import misfit
 from durable.ops.step import StepOperation, TryStepOperation
 from durable.ops.transact import TransactOperation
 from durable.options import Call, Step, Undoable
+from durable.pending import as_child
 from durable.values import Failed, Ok
 
 P = ParamSpec("P")
@@ -55,6 +57,7 @@ class StepCalls(Part):
             StepInterrupted: An at-most-once step may have run and left no result.
         """
         name, policy, fn, args = self._parse("ctx.step", first, args)
+        check_arguments("ctx.step", fn, args, kwargs)
         return StepOperation(self._execution, name, policy, fn, args, kwargs)
 
     @overload
@@ -80,6 +83,7 @@ class StepCalls(Part):
     def try_step(self, first: Any, /, *args: Any, **kwargs: Any) -> Any:
         """As `step`, but a failure of the kinds in `Step(catch=...)` is returned as `Failed`, a success as `Ok`."""
         name, policy, fn, args = self._parse("ctx.try_step", first, args)
+        check_arguments("ctx.try_step", fn, args, kwargs)
         return TryStepOperation(self._execution, name, policy, fn, args, kwargs)
 
     @overload
@@ -128,7 +132,40 @@ class StepCalls(Part):
                 f'{operation}() got a name or a policy and no function. Write {operation}("name", fn, ...); if the text is '
                 f"the result of a call, {operation}(fn, ...), not {operation}(fn(...))."
             )
+        if isinstance(args[0], str) and not isinstance(first, str) and len(args) > 1 and callable(args[1]):
+            raise TypeError(
+                f'{operation}() got a policy and a name. The name belongs into the policy: '
+                f'{operation}(Step("{args[0]}", ...), {_name_of(args[1])}, ...).'
+            )
+        if isinstance(first, str) and isinstance(args[0], Step | Undoable):
+            raise TypeError(
+                f'{operation}() got a name and a policy. The name belongs into the policy: '
+                f'{operation}(Step("{first}", ...), fn, ...).'
+            )
         return name, policy, _passed_function(operation, args[0]), args[1:]
+
+
+POLICY: Final = frozenset(inspect.signature(Step).parameters)
+
+
+def check_arguments(operation: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Raises TypeError where the function cannot be called so: in the step it would be an error that is tried again."""
+    why = misfit(fn, args, kwargs)
+    if why is None:
+        return
+    name = _name_of(fn)
+    policy = ", ".join(f"{key}={value!r}" for key, value in kwargs.items() if key in POLICY)
+    given = ", ".join([name, *map(_short, args), *(f"{k}={_short(v)}" for k, v in kwargs.items() if k not in POLICY)])
+    first = f" A policy comes first: {operation}(Step({policy}), {given})." if policy else ""
+    raise TypeError(f"{operation}({name}, ...): the arguments after the function go to {name}(): {why}.{first}")
+
+
+def _short(value: object) -> str:
+    return repr(value) if isinstance(value, int | float) or value is None else "..."
+
+
+def _name_of(fn: Callable[..., Any]) -> str:
+    return callable_name(fn).rpartition(".")[2]
 
 
 def _passed_function(operation: str, fn: Any) -> Callable[..., Any]:
@@ -140,7 +177,7 @@ def _passed_function(operation: str, fn: Any) -> Callable[..., Any]:
             )
         case Workflow():
             raise TypeError(
-                f"{fn.name} is a workflow, not a step: use await ctx.child({fn.name}, ...), or {fn.name}.fn(ctx, ...) "
+                f"{fn.name} is a workflow, not a step: use {as_child(fn.name)}await {fn.name}.fn(ctx, ...) "
                 "to run its code inline."
             )
         case _ if callable(fn):

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from durable.ports import Clock
 
 
+FRESH = 0.9
+"""Share of a whole invocation's time for steps: with so much left it counts as whole; acquiring and loading took the rest."""
+
+
 @dataclass(slots=True, eq=False)
 class Pending:
     """A step that the workflow waits for: not started yet, between attempts, or running."""
@@ -180,13 +184,15 @@ class Attempts:
     # Starting
 
     def _fits(self, step: Pending) -> bool:
-        timeout = step.operation.policy.timeout
+        policy = step.operation.policy
         left = self._ends - self._clock.monotonic()
-        if timeout is None:
-            step.timeout = left
-            return left > 0
+        timeout = self._longest if policy.timeout is None else policy.timeout
+        if policy.timeout_is_ours:
+            timeout = min(timeout, FRESH * self._longest)  # nobody asked for just so much
         if timeout > self._longest:
             raise StepTooLong(step.operation.name, timeout, self._longest)
+        if timeout > left >= FRESH * self._longest:
+            timeout = left  # no invocation has more: it would be handed over for ever
         step.timeout = timeout
         return timeout <= left
 

@@ -59,8 +59,7 @@ class Pruner:
         self._loaded = [item for item in self._loaded if id(item) not in gone]
         self._writer.written = [item for item in written if id(item) not in gone]
 
-    @property
-    def left(self) -> list[Entry]:
+    def history(self) -> Sequence[Entry]:
         """The history as it stands: what was loaded and what this turn has written, less what is gone."""
         return [*self._loaded, *self._writer.written]
 

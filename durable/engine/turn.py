@@ -88,7 +88,7 @@ class Turns:
             self.ports.store.delete_messages(run.id, obsolete)
         writer = EntryWriter(self.ports, run, loaded.entries[-1].at if loaded.entries else 0.0)
         pruner = Pruner(self.ports, run, writer, worthwhile=self.options.prune_from)
-        writer.after = pruner.after
+        writer.after, writer.history = pruner.after, pruner.history
         loaded = replace(loaded, entries=pruner.begin(loaded.entries), buried=consumed)
         lease = Lease(replace(run, pruned=pruner.pruned), lease.ends)
         if dead_turns(loaded, run.epoch, run.clean_epoch, run.released_epoch) > self.options.dead_turns:
@@ -140,6 +140,7 @@ class Turns:
         """Settles, unless something asked for a turn meanwhile; a run that goes on elsewhere need not look again."""
         writer.flush()
         if isinstance(pause, Continues):
+            writer.confirm()  # what it buries must have been consumed by entries that count
             return handover.settle(
                 pause.operation, entries=[*loaded.entries, *writer.written], unread=session.messages,
                 annotations=session.annotations, wakes=session.wakes,
@@ -185,7 +186,7 @@ class Turns:
                 if settlement.status == "rolling_back" and settlement.due_at == settlement.at:
                     self._wake(lease.run.id, "rolls back")
                 if not settlement.terminal and settlement.ending is None:
-                    self.cache.keep(lease.run, [*loaded.entries, *writer.written], loaded.payloads)
+                    self.cache.keep(lease.run, writer.history(), loaded.payloads)
                 return None
 
     def _wake(self, run_id: str, reason: str) -> None:

@@ -39,6 +39,8 @@ class EntryWriter:
         """Stores what the workflow has announced: called before every item, and by `flush`."""
         self.after: Callable[[Entry], None] = _ignored
         """Deletes what an item that has just been written makes obsolete."""
+        self.history: Callable[[], Sequence[Entry]] = lambda: self.written
+        """The history with what this turn has written."""
 
     def write(self, operation: Recorded, *, mark: str | None = None, **facts: Any) -> Entry:
         """Records a fact about an operation; raises `Fenced` if a newer epoch has written there."""

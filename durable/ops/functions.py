@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from durable import codec
 
@@ -35,3 +37,42 @@ def known_function(fn: Callable[..., Any]) -> KnownFunction:
 
 
 _known: dict[Callable[..., Any], KnownFunction] = {}
+
+
+def positional_arguments(fn: Callable[..., Any]) -> tuple[int, int] | None:
+    """How many arguments without a keyword a Python function must and may get; None where that is not known or not bounded."""
+    bound = type(fn) is MethodType
+    function = fn.__func__ if isinstance(fn, MethodType) else fn
+    if not isinstance(function, FunctionType):
+        return None
+    code = function.__code__
+    if code.co_flags & inspect.CO_VARARGS:
+        return None
+    most = code.co_argcount - bound
+    return most - len(function.__defaults__ or ()), most
+
+
+def misfit(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+    """Why a Python function cannot be called with these arguments; None where it can, or where that is not known.
+
+    Called for every step of every replay, so a plain call is only counted. What a decorator hides is not looked for: it
+    may well add arguments of its own.
+    """
+    function = fn.__func__ if isinstance(fn, MethodType) else fn
+    if type(function) is not FunctionType:
+        return None
+    if not kwargs and not function.__code__.co_kwonlyargcount:
+        counts = positional_arguments(fn)
+        if counts is None or counts[0] <= len(args) <= counts[1]:
+            return None
+    signature = _signatures.get(function)
+    if signature is None:
+        signature = _signatures[function] = inspect.signature(function, follow_wrapped=False)
+    try:
+        signature.bind(*((fn.__self__, *args) if isinstance(fn, MethodType) else args), **kwargs)
+    except TypeError as problem:
+        return str(problem)
+    return None
+
+
+_signatures: WeakKeyDictionary[Callable[..., Any], inspect.Signature] = WeakKeyDictionary()

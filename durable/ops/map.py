@@ -39,6 +39,11 @@ class Items:
     @classmethod
     def of(cls, name: str, items: Iterable[Any], key: Callable[[Any], str] | None) -> Items:
         """Names the items by their index, or by their key, which must be unique."""
+        if isinstance(items, set | frozenset):
+            raise TypeError(
+                f'map "{name}" runs over a {type(items).__name__}, whose order is another one in every process: '
+                "sort it first, as in sorted(items)"
+            )
         values = list(items)
         if key is None:
             return cls(values, [str(index) for index in range(len(values))], f"{len(values)} items")

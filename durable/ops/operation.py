@@ -6,11 +6,12 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol
 
 from durable import codec, failures
-from durable.errors import ErrorInfo, Misuse, UndecodableHistory
+from durable.errors import ErrorInfo, Misuse, UnawaitedOperation, UndecodableHistory
 from durable.journal import Journal, Record, Scope
+from durable.loop import WorkflowLoop, running_loop
 
 if TYPE_CHECKING:
     from durable.model.entry import Entry, Kind
@@ -199,6 +200,11 @@ class Operation(Coroutine[Any, Any, Any]):
             self.future = DELIVERED
             self.scope.unawaited.pop(self.key, None)
 
+    if not TYPE_CHECKING:  # to a type checker it has no other attributes
+
+        def __getattr__(self, name: str) -> Any:
+            return _taken_for_its_value(type(self), self.kind, self.location, name)
+
     def __repr__(self) -> str:
         return f'<{self.kind} "{self.location}">'
 
@@ -296,8 +302,29 @@ class Block(Coroutine[Any, Any, Any]):
         self._scope.unawaited.pop(self._location, None)
         return self._coro
 
+    if not TYPE_CHECKING:  # to a type checker it has no other attributes
+
+        def __getattr__(self, name: str) -> Any:
+            return _taken_for_its_value(type(self), self._kind, self._location, name)
+
     def __repr__(self) -> str:
         return f'<{self._kind} "{self._location}">'
+
+
+def _taken_for_its_value(cls: type, kind: str, location: str, name: str) -> NoReturn:
+    """Refuses an attribute that only the value can have, and stops the loop, so that no `except` hides it.
+
+    Names of Python's and asyncio's own protocols are asked for by trial: those are just not there.
+    """
+    loop = running_loop()
+    here = isinstance(loop, WorkflowLoop)
+    if not here or name.startswith(("_", "cr_", "gi_", "ag_")) or hasattr(cls, name):  # or a slot that is empty yet
+        raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
+    raise loop.fail(
+        UnawaitedOperation(
+            f'{kind} "{location}" was not awaited, so it has no {name} yet: write (await ctx.{kind}(...)).{name}'
+        )
+    )
 
 
 def _returned(value: Any) -> Generator[Any, Any, Any]:
