@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from durable import codec
 from durable.channels import Update
-from durable.errors import InvalidInput, NotStorable
+from durable.errors import InvalidInput
 from durable.model.duration import Duration, seconds
 from durable.options import MISSING, Call
 from durable.pending import as_child
@@ -194,10 +194,8 @@ def _check_plain_class(name: str, verb: str, type_: Any) -> None:
     """Only classes are looked at: what is made of them may name some that are not defined yet."""
     if not inspect.isclass(type_):
         return
-    try:
-        codec.check_type(type_)
-    except NotStorable as problem:
+    if reason := codec.why_unstorable(type_):
         raise TypeError(
-            f"workflow {name} {verb} {codec.type_name(type_)}, which cannot be stored: use a pydantic BaseModel, a "
-            "dataclass, or plain JSON values."
-        ) from problem
+            f"workflow {name} {verb} {codec.type_name(type_)}: {reason}. Use a pydantic BaseModel, a dataclass, or plain "
+            "JSON values."
+        )

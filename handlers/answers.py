@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aws_lambda_powertools.event_handler.api_gateway import Response
 
+from pydantic import ValidationError
+
 from durable.errors import InvalidInput
+from handlers import problems
+from handlers.problems import Refused
 from handlers.requests import Request
 
 if TYPE_CHECKING:
@@ -29,7 +33,10 @@ def body_of(api: APIGatewayHttpResolver, model: type[R], *, optional: bool = Fal
     event = api.current_event
     text = event.body or ""
     raw = base64.b64decode(text) if event.is_base64_encoded else text.encode()
-    return model.model_validate_json(b"{}" if optional and not raw.strip() else raw)
+    try:
+        return model.model_validate_json(b"{}" if optional and not raw.strip() else raw)
+    except ValidationError as error:
+        raise Refused(problems.invalid("The request", error, tuple(model.model_fields))) from None
 
 
 def query_of(api: APIGatewayHttpResolver, *known: str) -> Mapping[str, str]:

@@ -80,7 +80,7 @@ def _add_reading(api: APIGatewayHttpResolver, runs: Runs) -> None:
     @api.get("/runs/<run_id>/history")
     def history(run_id: str) -> Response[str]:
         query_of(api)
-        return answer({"entries": runs.history(unquote(run_id))})
+        return answer(runs.history(unquote(run_id)))
 
 
 def _add_starting(api: APIGatewayHttpResolver, runs: Runs) -> None:

@@ -103,12 +103,17 @@ def problem_of(error: Exception) -> Problem | None:
     return None
 
 
-def invalid(what: str, error: ValidationError) -> Problem:
-    """A body that is no JSON (400), or that is not what was asked for (422)."""
+def invalid(what: str, error: ValidationError, members: Sequence[str] = ()) -> Problem:
+    """A body that is no JSON (400), or that is not what was asked for (422); `members` are those that it may have."""
     faults = _faults(error)
     if any(fault["type"] == "json_invalid" for fault in faults):
         return malformed(f"{what} is not JSON: {faults[0]['msg']}")
-    listed = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'body'}: {fault['msg']}" for fault in faults)
+    unknown = [fault for fault in faults if members and fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1]
+    told = [f"{'.'.join(map(str, fault['loc'])) or 'body'}: {fault['msg']}" for fault in faults if fault not in unknown]
+    if unknown:
+        names = ", ".join(f'"{fault["loc"][0]}"' for fault in unknown)
+        told.insert(0, f"there is no {names}; it takes {', '.join(members)}")
+    listed = "; ".join(told)
     return Problem(
         status=422,
         type="invalid-request",

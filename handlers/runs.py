@@ -13,11 +13,13 @@ from durable import codec
 from durable.app import App
 from durable.client import Client, StatusFilter
 from durable.errors import ErrorInfo, InvalidInput, Misuse, RunEnded, RunError
-from durable.model.run import Run, Status
-from durable.ports import Ports
+from durable.model.ids import check_run_id
+from durable.model.message import StoredMessage
+from durable.model.run import TERMINAL, Run, Status
+from durable.ports import Ports, RunSummary
 from handlers.answers import whole_number
 from handlers.requests import CancelRequest, MessageRequest, StartRequest, TerminateRequest
-from handlers.views import entry_view, row_view, run_view
+from handlers.views import entry_view, message_view, row_view, run_view
 
 LARGEST_PAGE: Final = 100
 _STATUSES: Final = ("open", *get_args(Status))
@@ -88,9 +90,32 @@ class Runs:
                 self._client.result(run_id, timeout=wait)
         return self._view(self._client.get(run_id))
 
-    def history(self, run_id: str) -> list[dict[str, Any]]:
-        """What the run has recorded, in order."""
-        return [entry_view(entry) for entry in self._client.history(run_id)]
+    def history(self, run_id: str) -> dict[str, Any]:
+        """What the run has recorded, in order, and what it was sent and has not read."""
+        messages = self._messages(run_id)  # first, so that what is consumed meanwhile is among the entries
+        entries = self._client.history(run_id)
+        consumed = {message.id for entry in entries for message in entry.messages}
+        unread = [message for message in messages if message.id not in consumed]
+        return {
+            "entries": [entry_view(entry) for entry in entries],
+            "unread": [message_view(message) for message in sorted(unread, key=lambda message: message.order)],
+        }
+
+    def _messages(self, run_id: str) -> list[StoredMessage]:
+        """The signals and updates in the mailbox; those of the lately consumed ones that are not deleted yet included."""
+        found: list[StoredMessage] = []
+        cursor: str | None = None
+        while True:
+            page = self._ports.store.load(check_run_id(run_id), cursor=cursor, mailbox_only=True)
+            found += [message for message in page.messages if message.kind in {"signal", "update"}]
+            if page.cursor is None:
+                break
+            cursor = page.cursor
+        run = self._ports.store.get(run_id)
+        if run is None or not run.pruned or not found:
+            return found
+        buried = self._ports.store.buried(run.lineage or run.id, [message.id for message in found])
+        return [message for message in found if message.id not in buried]
 
     def page(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Runs, newest first, by the parameters of the query string."""
@@ -102,7 +127,12 @@ class Runs:
             limit=whole_number(query, "limit", default=50, smallest=1, largest=LARGEST_PAGE),
             cursor=query.get("cursor") or None,
         )
-        return {"runs": [row_view(row) for row in page.runs], "cursor": page.cursor}
+        return {"runs": [self._row(row) for row in page.runs], "cursor": page.cursor}
+
+    def _row(self, row: RunSummary) -> dict[str, Any]:
+        """The index knows neither which open runs are blocked nor, where it is that of blocked ones, their workflow."""
+        run = None if row.outcome in TERMINAL and row.workflow else self._ports.store.get(row.id)
+        return row_view(row, run)
 
     def count(self, query: Mapping[str, str]) -> int:
         """How many runs there are, by the same parameters."""
@@ -120,8 +150,9 @@ class Runs:
         return workflow
 
     def send(self, run_id: str, request: MessageRequest) -> dict[str, Any]:
-        """Accepts a message for the run's mailbox."""
-        return {"id": self._client.send(run_id, request.name, request.body, id=request.id)}
+        """Accepts a message for the run's mailbox, and tells what the run waits for: anything else may be a typing error."""
+        waits = self._client.get(run_id).waiting_for
+        return {"id": self._client.send(run_id, request.name, request.body, id=request.id), "waiting_for": list(waits)}
 
     def cancel(self, run_id: str, request: CancelRequest) -> dict[str, Any]:
         """Asks the run to end, or ends it; the run as it is then."""

@@ -50,14 +50,15 @@ def _deadline(run: Run) -> float | None:
     return run.deadline if run.deadline is not None and run.deadline > EPOCH_ORIGIN else None
 
 
-def row_view(row: RunSummary) -> dict[str, Any]:
-    """A row of a listing."""
+def row_view(row: RunSummary, run: Run | None = None) -> dict[str, Any]:
+    """A row of a listing. Of open runs only those that are blocked or roll back are told apart, by their record."""
+    status = run.status if run is not None and run.status not in {"pending", "suspended"} else row.outcome
     return {
         "id": row.id,
-        "workflow": row.workflow,
-        "status": row.outcome or "open",
+        "workflow": row.workflow if run is None else run.workflow,
+        "status": status or "open",
         "created_at": moment(row.created_at),
-        "tags": list(row.tags),
+        "tags": list(row.tags if run is None else run.tags),
         "attributes": attributes_view(row.attributes),
     }
 

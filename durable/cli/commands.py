@@ -81,6 +81,10 @@ def send(
     message = {"name": name, "body": json_argument(body), **({"id": id} if id else {})}
     answer = api_at(url).post(run_path(run_id, "messages"), message)
     print_answer(answer, as_json, Text(f"accepted {answer['id']}"))
+    waits = answer.get("waiting_for") or ()
+    if waits and not {"*", f"signal:{name}"}.intersection(waits):
+        asked = ", ".join(f'{kind} "{of}"' if of else kind for kind, _, of in (wait.partition(":") for wait in waits))
+        err.print(Text(printable(f'The run waits for {asked}; nothing asks for "{name}" yet.'), "yellow"))
 
 
 add_steering(cli)

@@ -65,8 +65,10 @@ def show(run_id: RunId, as_json: AsJson = False, url: Url = LOCAL) -> None:
     """Show what a run has done, and why it waits."""
     api = api_at(url)
     record = api.get(run_path(run_id))
-    entries = api.get(run_path(record["id"], "history"))["entries"]  # of a run that continued as new the last
-    print_answer({**record, "history": entries}, as_json, render(record, entries))
+    history = api.get(run_path(record["id"], "history"))  # of a run that continued as new the last
+    entries, unread = history["entries"], [] if record["finished_at"] else history["unread"]
+    shown = {**record, "history": entries, "unread": unread}
+    print_answer(shown, as_json, render(shown, entries))
 
 
 def state(

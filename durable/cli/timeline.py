@@ -150,6 +150,9 @@ def foot(run: Mapping[str, Any], *, reason: bool = True) -> list[Text]:
     if (error := run.get("error")) and not told:
         found.append(Text.assemble(("error: ", "red"), printable(f"{error['type']}: {error['message']}")))
     found += _labelled("output", run.get("output"))
+    if unread := run.get("unread"):
+        names = ", ".join(dict.fromkeys(printable(message["name"]) for message in unread))
+        found.append(Text(f"{len(unread)} message(s) that nothing has asked for yet: {names}", "yellow"))
     if undelivered := run.get("undelivered"):
         found.append(Text(f"{undelivered} message(s) came too late to be read", "yellow"))
     return [Text(), *found] if found else []

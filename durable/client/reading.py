@@ -126,9 +126,10 @@ def _run_and_history(ports: Ports, run_id: str) -> tuple[Run, Sequence[Entry]]:
 
 def _why_blocked(run: Run) -> str:
     """The whole reason, with what to do, under the error's class: the record's error is cut to its beginning."""
-    if run.ending or run.error is None or not run.reason:
+    if run.ending or run.error is None:
         return run.reason or str(run.error)
-    return run.reason if run.reason.startswith(f"{run.error.type}: ") else f"{run.error.type}: {run.reason}"
+    whole = run.reason is not None and run.reason.startswith(run.error.message.removesuffix("…"))
+    return f"{run.error.type}: {run.reason}" if whole else str(run.error)
 
 
 def _no_output_wanted(run: Run) -> NoReturn:

@@ -1,7 +1,18 @@
 """Values to JSON text and back, by the type that an annotation declares."""
 
 from durable.codec.annotations import UNTYPED, Untyped, callable_name, input_type, return_type
-from durable.codec.text import Type, decode, digest, encode, parsed, reason_of, round_trip, type_name, validated
+from durable.codec.text import (
+    Type,
+    decode,
+    digest,
+    encode,
+    parsed,
+    reason_of,
+    round_trip,
+    type_name,
+    validated,
+    why_unstorable,
+)
 
 __all__ = [
     "UNTYPED",
@@ -18,4 +29,5 @@ __all__ = [
     "round_trip",
     "type_name",
     "validated",
+    "why_unstorable",
 ]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any, Final, get_args
 
-from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import ConfigDict, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from durable.codec.annotations import UNTYPED
@@ -99,10 +99,13 @@ def digest(text: str | None) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
 
-def check_type(type_: Type) -> None:
-    """Raises NotStorable for a type whose values have no text; one that names what is not defined yet passes."""
-    if type_ is not UNTYPED:
+def why_unstorable(type_: Type) -> str | None:
+    """Why no value of the type can be stored; None where some can, or where it names what is not defined yet."""
+    try:
         _adapter(type_)
+    except NotStorable as problem:
+        return str(problem) if isinstance(problem.__cause__, PydanticSchemaGenerationError) else None
+    return None
 
 
 def type_name(type_: Type) -> str:

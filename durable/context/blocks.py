@@ -61,7 +61,9 @@ class Blocks(Part):
         if state is MISSING and counts is not None and counts[0] > 1:
             raise TypeError(f'the body of loop "{name}" takes a state and there is none: add state=... to ctx.loop()')
         if state is not MISSING and counts is not None and counts[1] < 2:
-            raise TypeError(f'the body of loop "{name}" takes no state: give it a second parameter, or leave out state=...')
+            raise TypeError(
+                f'the body of loop "{name}" takes no state: give it a second parameter, or leave out state=...'
+            )
         interval = count("ctx.loop(history=...)", history, minimum=1)
         return loop(self._execution, name, known, functools.partial(known, self), state=state, history=interval)
 

@@ -134,12 +134,12 @@ class StepCalls(Part):
             )
         if isinstance(args[0], str) and not isinstance(first, str) and len(args) > 1 and callable(args[1]):
             raise TypeError(
-                f'{operation}() got a policy and a name. The name belongs into the policy: '
+                f"{operation}() got a policy and a name. The name belongs into the policy: "
                 f'{operation}(Step("{args[0]}", ...), {_name_of(args[1])}, ...).'
             )
         if isinstance(first, str) and isinstance(args[0], Step | Undoable):
             raise TypeError(
-                f'{operation}() got a name and a policy. The name belongs into the policy: '
+                f"{operation}() got a name and a policy. The name belongs into the policy: "
                 f'{operation}(Step("{first}", ...), fn, ...).'
             )
         return name, policy, _passed_function(operation, args[0]), args[1:]
