@@ -20,7 +20,7 @@ DurableError
 │   ├── UnansweredUpdate · UpdateAnswered
 ├── refusals, raised to callers before anything is stored
 │   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
-│   ├── RunNotFound · RunAlreadyExists · RunEnded · IdempotencyKeySpent · WorkflowNotRegistered
+│   ├── RunNotFound · RunAlreadyExists · RunEnded · RetryRefused · IdempotencyKeySpent · WorkflowNotRegistered
 │   ├── UpdateRejected           a validator, or the run itself, refused an update
 │   ├── NotWaiting · NotAReviewer · BlobGone
 ├── UpdateTimeout                an update is accepted and has no answer yet (a TimeoutError)
@@ -363,6 +363,15 @@ class RunEnded(DurableError):
         self.run_id = run_id
         self.status = status
         super().__init__(f'run "{run_id}" has ended ({status})' + (f". {instead}" if instead else ""))
+
+
+class RetryRefused(DurableError):
+    """A retry would do again what must not be done again, or lose what cannot be given back; the run stays as it was."""
+
+    def __init__(self, run_id: str, why: str, instead: str) -> None:
+        self.run_id = run_id
+        self.why = why
+        super().__init__(f'run "{run_id}" cannot be retried: {why}. {instead}')
 
 
 class UpdateRejected(DurableError):

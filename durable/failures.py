@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -13,13 +13,22 @@ from durable.codec.comparison import same
 from durable.errors import DurableError, ErrorInfo, StepFailed
 from durable.model.limits import ERROR_CAUSES, ERROR_DATA_BYTES, ERROR_MESSAGE_CHARS
 
+if TYPE_CHECKING:
+    from durable.model.entry import Entry
+
 _OWN: Final = ("name", "attempts", "error", "kind")
 """Attributes of StepFailed; an error of the user's that has these too keeps its own in `error.data`."""
 
 
 def record(exc: BaseException) -> ErrorInfo:
     """What is kept of an exception: class, message, JSON-able attributes, and the chain of its causes."""
-    return _record(exc, ERROR_CAUSES)
+    try:
+        return _record(exc, ERROR_CAUSES)
+    except Exception as problem:  # noqa: BLE001 - a hostile exception must not be worse than an ordinary one
+        kind = type(exc)
+        return ErrorInfo(
+            type=kind.__qualname__, module=kind.__module__, message=f"(looking at it raised {type(problem).__name__})"
+        )
 
 
 def step_failed(name: str, attempts: int, error: ErrorInfo, kind: str = "exhausted") -> StepFailed:
@@ -54,17 +63,17 @@ def rebuild(error: ErrorInfo) -> BaseException:
 
 
 ORIGIN: Final = "__durable_origin__"
-"""Where an exception keeps the key of the entry that it comes from; a name that is never recorded."""
+"""Where an exception keeps order and key of the entry that it comes from; a name that is never recorded."""
 
 
-def mark_origin(error: BaseException, key: str) -> None:
+def mark_origin(error: BaseException, entry: Entry) -> None:
     """Notes which entry the exception was read from."""
-    error.__dict__[ORIGIN] = key
+    error.__dict__[ORIGIN] = (entry.order, entry.key)
 
 
 def origins(error: BaseException, at_most: int) -> tuple[str, ...]:
-    """Keys of the entries that an exception goes back to: its own, those of its causes and of a group's members."""
-    found: dict[str, None] = {}
+    """Keys of the entries that an exception goes back to, the earliest first: its own, those of its causes and of a group's members."""
+    found: set[tuple[tuple[int, int], str]] = set()
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:
@@ -72,14 +81,14 @@ def origins(error: BaseException, at_most: int) -> tuple[str, ...]:
         if current is None or id(current) in seen:
             continue
         seen.add(id(current))
-        key = current.__dict__.get(ORIGIN)
-        if key is not None:
-            found[key] = None
+        origin = current.__dict__.get(ORIGIN)
+        if origin is not None:
+            found.add(origin)
             continue  # what it was raised from lies before it
         left += [current.__cause__, current.__context__]
         if isinstance(current, BaseExceptionGroup):
             left += cast("BaseExceptionGroup[BaseException]", current).exceptions
-    return tuple(found)[:at_most]
+    return tuple(key for _, key in sorted(found)[:at_most])
 
 
 def _attributes(error: ErrorInfo) -> dict[str, Any]:

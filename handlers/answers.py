@@ -8,7 +8,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aws_lambda_powertools.event_handler.api_gateway import Response
-
 from pydantic import ValidationError
 
 from durable.errors import InvalidInput

@@ -151,7 +151,8 @@ class Runs:
 
     def send(self, run_id: str, request: MessageRequest) -> dict[str, Any]:
         """Accepts a message for the run's mailbox, and tells what the run waits for: anything else may be a typing error."""
-        waits = self._client.get(run_id).waiting_for
+        run = self._client.get(run_id)
+        waits = run.waiting_for if run.status == "suspended" else ()  # in a turn it is about to be something else
         return {"id": self._client.send(run_id, request.name, request.body, id=request.id), "waiting_for": list(waits)}
 
     def cancel(self, run_id: str, request: CancelRequest) -> dict[str, Any]:

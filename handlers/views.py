@@ -59,7 +59,7 @@ def row_view(row: RunSummary, run: Run | None = None) -> dict[str, Any]:
         "status": status or "open",
         "created_at": moment(row.created_at),
         "tags": list(row.tags if run is None else run.tags),
-        "attributes": attributes_view(row.attributes),
+        "attributes": attributes_view(row.attributes if run is None else run.attributes),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -66,8 +66,10 @@ def show(run_id: RunId, as_json: AsJson = False, url: Url = LOCAL) -> None:
     api = api_at(url)
     record = api.get(run_path(run_id))
     history = api.get(run_path(record["id"], "history"))  # of a run that continued as new the last
-    entries, unread = history["entries"], [] if record["finished_at"] else history["unread"]
-    shown = {**record, "history": entries, "unread": unread}
+    entries: list[dict[str, Any]] = history["entries"]
+    shown: dict[str, Any] = {**record, "history": entries}
+    if record["finished_at"] is None:
+        shown["unread"] = history["unread"]
     print_answer(shown, as_json, render(shown, entries))
 
 

@@ -58,7 +58,9 @@ def cancel(
     answer = api_at(url).post(run_path(run_id, "cancel"), given({"mode": mode, "reason": reason}))
     asked = Text(f"asked to end ({mode}); follow it with: durable watch {answer['id']}")
     if answer["status"] == "blocked":
-        asked = Text("asked to end, but it is blocked and cannot clean up: use --mode compensate or --mode terminate", "yellow")
+        asked = Text(
+            "asked to end, but it is blocked and cannot clean up: use --mode compensate or --mode terminate", "yellow"
+        )
     print_answer(answer, as_json, asked if answer["finished_at"] is None else Text(answer["status"]))
 
 

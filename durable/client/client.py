@@ -280,6 +280,7 @@ class Client(Updating, Deciding, Published, Undone):
         Raises:
             RunNotFound: There is no such run.
             RunEnded: The run has completed, was cancelled or timed out.
+            RetryRefused: An at-most-once step would be done again, or messages be lost; the run stays as it was.
         """
         retrying.retry(self.ports, self.get(run_id).id)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from durable.errors import RunEnded, RunNotFound
+from durable.errors import RetryRefused, RunEnded, RunNotFound
 from durable.model.envelope import Wake
-from durable.model.history import counting_entries, unpacked
+from durable.model.history import counting_entries, is_start, outlives_cuts, unpacked
 from durable.model.ids import check_run_id
-from durable.model.run import Cut, Settlement
+from durable.model.run import RETRIED, Cut, Settlement, Wait
 from durable.ports import Acquired
 
 if TYPE_CHECKING:
@@ -28,21 +28,24 @@ def retry(ports: Ports, run_id: str) -> None:
     Raises:
         RunNotFound: There is no such run.
         RunEnded: It has completed, was cancelled or timed out.
+        RetryRefused: It would do an at-most-once step again, or lose messages.
     """
     now = ports.clock.now()
-    answer = ports.store.reopen(
-        check_run_id(run_id), owner=ports.new_id(), now=now, lease_until=now + LEASE_SECONDS, any_ended=False
-    )
+    found = ports.store.get(check_run_id(run_id))
+    if found is not None and found.status in ("failed", "dead"):
+        _plan(ports, found)  # a run that is refused stays as it was
+    answer = ports.store.reopen(run_id, owner=ports.new_id(), now=now, lease_until=now + LEASE_SECONDS, any_ended=False)
     if not isinstance(answer, Acquired):
         _explain(ports, run_id)
         return
     run = answer.run
-    items, kept = _load(ports, run_id)
-    entries = sorted(counting_entries(run, unpacked(items)), key=lambda entry: entry.order)
-    start = _start(run, entries, list(counting_entries(run, kept)))
-    if start is not None:
-        start = _with_carried(run, items, start)
-        _cut(ports, run, entries, Cut(*start, until=run.epoch))
+    try:
+        entries, cut = _plan(ports, run)
+    except RetryRefused:  # somebody else's retry came first, and the run has failed once more
+        ports.store.release(run_id, epoch=run.epoch, now=now)
+        raise
+    if cut is not None:
+        _cut(ports, run, entries, cut)
     _forget_attempts(ports, run, entries)
     ports.store.settle(run_id, epoch=run.epoch, wakes=None, settlement=_suspended(run, now))
     ports.runs.send(Wake(run_id=run_id, id=ports.new_id(), reason="retry"))
@@ -70,10 +73,41 @@ def _load(ports: Ports, run_id: str) -> tuple[Sequence[Entry], Sequence[Entry]]:
     return items, kept
 
 
+def _plan(ports: Ports, run: Run) -> tuple[Sequence[Entry], Cut | None]:
+    """The history, and what of it is taken back."""
+    items, kept = _load(ports, run.id)
+    entries = sorted(counting_entries(run, unpacked(items)), key=lambda entry: entry.order)
+    start = _start(run, entries, list(counting_entries(run, kept)))
+    if start is None:
+        return entries, None
+    cut = Cut(*_with_carried(run, items, start), until=run.epoch)
+    _check(run, entries, cut)
+    return entries, cut
+
+
+def _check(run: Run, entries: Sequence[Entry], cut: Cut) -> None:
+    gone = [entry for entry in entries if cut.covers(entry.order)]
+    started = {entry.location for entry in entries if is_start(entry)}
+    for entry in gone:
+        if not entry.mark and entry.error is None and entry.location in started:
+            raise RetryRefused(
+                run.id,
+                f'at-most-once step "{entry.location}" has succeeded after the place where it would begin, and is not done again',
+                "Start a new run that leaves out what is done.",
+            )
+        if entry.kind == "loop" and run.pruned:
+            raise RetryRefused(
+                run.id,
+                f'it would begin before iterations of loop "{entry.location}" that are gone: messages that they have '
+                "consumed cannot be given back, nor is it known which at-most-once steps they have done",
+                "Start a new run.",
+            )
+
+
 def _start(run: Run, entries: Sequence[Entry], kept: Sequence[Entry]) -> tuple[int, int] | None:
     """Where what is taken back begins: at the earliest step that was undone, or the earliest failure that ended the run."""
     failed = [entry.order for entry in entries if entry.key in run.failed_at]
-    undone = {entry.location: entry.order for entry in entries if entry.mark == "!"}
+    undone = {entry.location: entry.order for entry in entries if entry.mark == "!" and entry.error is None}
     steps = [entry for entry in (*entries, *kept) if entry.compensation is not None and not entry.mark]
     steps = [step for step in steps if step.location in undone and step.order < undone[step.location]]
     return min([*failed, *(step.order for step in steps)], default=None)
@@ -90,7 +124,7 @@ def _with_carried(run: Run, items: Sequence[Entry], start: tuple[int, int]) -> t
 
 def _spent(run: Run, item: Entry) -> bool:
     """Whether it is a failed attempt of a step that is tried anew."""
-    return item.mark.startswith("@") and item.location in run.failed_at
+    return item.mark.startswith("@") and not is_start(item) and item.location in run.failed_at
 
 
 def _cut(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut) -> None:
@@ -100,20 +134,21 @@ def _cut(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut) -> None:
     for message in returned:
         ports.store.put_message(run.id, message)
     ports.store.record_cut(run.id, epoch=run.epoch, cut=cut, unburied=[message.id for message in returned])
-    # That a step was undone stays known: done again, it has another idempotency key.
-    ports.store.delete_entries(run.id, [entry.key for entry in gone if entry.mark != "!"], epoch=run.epoch)
+    ports.store.delete_entries(run.id, [e.key for e in gone if not outlives_cuts(e)], epoch=run.epoch)
 
 
 def _forget_attempts(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:
-    """A step that failed is tried as often as if it were new."""
-    attempts = [entry.key for entry in entries if _spent(run, entry)]
+    """A step that failed is tried as often as if it were new, and so is an undo that failed, if there is another rollback."""
+    failed = {entry.location for entry in entries if entry.mark == "!" and entry.error is not None}
+    attempts = [e.key for e in entries if _spent(run, e) or (e.mark.startswith("!") and e.location in failed)]
     ports.store.delete_entries(run.id, attempts, epoch=run.epoch)
 
 
 def _suspended(run: Run, now: float) -> Settlement:
-    """Due at once, with its whole time before it again."""
+    """Due at once, with its whole time before it again, and so its waits."""
     started_at = run.created_at if run.started_at is None else run.started_at
     return Settlement(
         status="suspended", at=now, started_at=started_at, due_at=now, armed=run.armed, reason="retried",
+        waits=(Wait(digest=RETRIED, deadline=now),),
         python=run.python, deadline=None if run.deadline is None else now + run.deadline - started_at,
     )  # fmt: skip

@@ -30,6 +30,16 @@ def encode(value: object, type_: Type, *, what: str = "the value", limit: int = 
 
 def round_trip(value: object, type_: Type, *, what: str = "the value", limit: int = PAYLOAD_BYTES) -> tuple[str, Any]:
     """The JSON text of a value, and the value as it is read from that text; raises as `encode` does."""
+    try:
+        return _round_trip(value, type_, what, limit)
+    except (NotStorable, LimitExceeded):
+        raise
+    except Exception as problem:  # whatever a hostile value does while it is looked at: too deep, endless, broken
+        message = f"{what} cannot be stored as {type_name(type_)}: {type(problem).__name__} while it was encoded"
+        raise NotStorable(message) from problem
+
+
+def _round_trip(value: object, type_: Type, what: str, limit: int) -> tuple[str, Any]:
     plain = type(value)
     if plain is type_ and plain in _IMMUTABLE:
         return _limited(_plain_text(value, what), what, limit), value

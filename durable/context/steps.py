@@ -132,17 +132,14 @@ class StepCalls(Part):
                 f'{operation}() got a name or a policy and no function. Write {operation}("name", fn, ...); if the text is '
                 f"the result of a call, {operation}(fn, ...), not {operation}(fn(...))."
             )
-        if isinstance(args[0], str) and not isinstance(first, str) and len(args) > 1 and callable(args[1]):
+        passed, rest = args[0], args[1:]
+        if isinstance(passed, str | Step | Undoable) and rest and callable(rest[0]):
+            named = passed if isinstance(passed, str) else name
             raise TypeError(
-                f"{operation}() got a policy and a name. The name belongs into the policy: "
-                f'{operation}(Step("{args[0]}", ...), {_name_of(args[1])}, ...).'
+                f"{operation}() takes a name or a policy, not both. The name belongs into the policy: "
+                f'{operation}(Step("{named}", ...), {_name_of(rest[0])}, ...).'
             )
-        if isinstance(first, str) and isinstance(args[0], Step | Undoable):
-            raise TypeError(
-                f"{operation}() got a name and a policy. The name belongs into the policy: "
-                f'{operation}(Step("{first}", ...), fn, ...).'
-            )
-        return name, policy, _passed_function(operation, args[0]), args[1:]
+        return name, policy, _passed_function(operation, passed), rest
 
 
 POLICY: Final = frozenset(inspect.signature(Step).parameters)

@@ -70,6 +70,8 @@ class Attempts:
         self._pending: dict[str, Pending] = {}
         self._one_at_a_time = False
         self._no_more_attempts = False
+        self._may_hold = True
+        """Whether results of ephemeral steps are held; not after a death, so that what dies next is known."""
 
     # What the session asks
 
@@ -80,10 +82,8 @@ class Attempts:
 
     def next_start(self, now: float) -> float | None:
         """When an attempt that has to wait may start, seconds since 1970; None when none has to wait."""
-        waiting = [step for step in self._pending.values() if step.job is None]
-        if self._one_at_a_time:
-            waiting = waiting[:1]
-        return min((step.not_before for step in waiting if step.not_before > now), default=None)
+        waiting = [step.not_before for step in self._pending.values() if step.job is None]
+        return min((moment for moment in waiting if moment > now), default=None)
 
     def __bool__(self) -> bool:
         return bool(self._pending)
@@ -114,8 +114,11 @@ class Attempts:
         doubtful = [step for step in self._pending.values() if step.not_before <= now and step.job is None]
         doubtful = [step for step in doubtful if not step.operation.policy.at_most_once]
         self._one_at_a_time = bool(doubtful)
+        self._may_hold = False
         if len(doubtful) == 1 or (doubtful and dead_turns > 1):
             first = doubtful[0]
+            if first.operation.policy.ephemeral and dead_turns <= 1:
+                return None  # its result may have been held: it is written at once in this turn, so the next death tells
             first.attempt += 1
             return self._failed(first, AttemptInterrupted())
         return None
@@ -161,8 +164,6 @@ class Attempts:
             if running >= allowed:
                 return False
             if step.not_before > now:
-                if self._one_at_a_time:
-                    return False
                 continue
             if not self._fits(step):
                 return True
@@ -202,6 +203,8 @@ class Attempts:
         if not verifies:
             step.attempt += 1
         now = self._clock.now()
+        if step.compensation is not None:
+            self._writer.flush()  # what it is based on must be known to whoever may have to undo it
         if operation.policy.at_most_once and not verifies:
             self._writer.write(
                 operation, mark=f"{operation.mark}@{step.attempt}", attempts=step.attempt, started_at=now
@@ -233,6 +236,7 @@ class Attempts:
         if step is None or step.job is not job:
             return None  # late: its attempt is over, or the workflow no longer waits for it
         step.job = None
+        self._one_at_a_time = False  # it has come back, whatever it brings
         if isinstance(finished.error, Misuse):
             raise finished.error  # broken code, not a failed attempt: nothing of it is recorded
         if job.verifies:
@@ -250,6 +254,7 @@ class Attempts:
 
     def _timed_out(self, step: Pending) -> Entry | None:
         job, step.job = step.job, None
+        self._one_at_a_time = False
         if job is not None:
             job.step.cancel()
         return self._failed(step, StepTimeout(step.timeout))
@@ -291,8 +296,7 @@ class Attempts:
         return self._record(step, error=failures.record(error), failure="critical")
 
     def _record(self, step: Pending, **outcome: Any) -> Entry:
-        self._one_at_a_time = False
-        ephemeral = step.operation.policy.ephemeral and "error" not in outcome
+        ephemeral = self._may_hold and step.operation.policy.ephemeral and "error" not in outcome
         record = self._writer.hold if ephemeral else self._writer.write
         started_at = step.started[-1] if step.started else None
         entry = record(step.operation, attempts=step.attempt, started_at=started_at, **outcome)

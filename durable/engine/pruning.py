@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from durable.model.history import is_start
 from durable.model.sealing import seal
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Pruner:
         self._worthwhile = worthwhile
         self._loaded: list[Entry] = []
         self.pruned = run.pruned
-        """Whether messages may have been consumed by entries that are gone."""
+        """Whether messages may have been consumed, or at-most-once steps done, by entries that are gone."""
 
     def begin(self, loaded: Sequence[Entry]) -> Sequence[Entry]:
         """Deletes what the loaded history has made obsolete; the entries that are left."""
@@ -65,10 +66,11 @@ class Pruner:
 
     def _delete(self, obsolete: Sequence[Entry]) -> None:
         store, run = self._ports.store, self._run
-        if consumed := [message.id for entry in obsolete for message in entry.messages]:
-            if not self.pruned:
-                store.mark_pruned(run.id, epoch=run.epoch)
-                self.pruned = True
+        consumed = [message.id for entry in obsolete for message in entry.messages]
+        if not self.pruned and (consumed or any(is_start(entry) for entry in obsolete)):
+            store.mark_pruned(run.id, epoch=run.epoch)
+            self.pruned = True
+        if consumed:
             store.bury(run.lineage or run.id, consumed)
             store.delete_messages(run.id, consumed)
         if undoable := [entry for entry in obsolete if entry.compensation is not None or entry.kind == "checkpoint"]:

@@ -115,13 +115,6 @@ class Session:
         """Replays the history and takes in the first operations without a record."""
         self._execution.advance()
         results = self._take_in()
-        for entry in self._loaded.entries:
-            if entry.mark or entry.epoch <= self._run.clean_epoch:
-                continue
-            if entry.kind == "send":
-                send_recorded(self._ports, entry)  # recorded by a lost turn, perhaps not performed
-            elif entry.kind == "update":
-                reply_recorded(self._ports, self._run, entry)
         if self.verdict is not None:
             return
         if self._run.died:

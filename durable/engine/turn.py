@@ -18,6 +18,7 @@ from durable.engine.lease import Lease, Loaded, acquire, load, load_messages
 from durable.engine.opening import open_execution
 from durable.engine.pauses import Continues, Ended, OutOfTime, Pause, Quiescent, Stopped
 from durable.engine.pruning import Pruner
+from durable.engine.repeating import repeat_effects
 from durable.engine.rollback import Rollback, done_steps, kept_entries, outcome_of
 from durable.engine.session import Session, dead_turns
 from durable.engine.stopping import never_began, verdict, with_deadline
@@ -73,8 +74,8 @@ class Turns:
             self._go(lease, longest)
         except Fenced as lost:
             log.warning("turn abandoned: %s", lost)
-        except Exception:
-            self._give_back(lease)
+        except StoreUnavailable:
+            self._give_back(lease)  # nobody's fault; any other error counts as the death of this turn
             raise
         return None
 
@@ -83,6 +84,7 @@ class Turns:
         run = with_deadline(self.app, run, self.ports.clock.now())
         lease = Lease(run, lease.ends)
         loaded = with_carried(self.ports, run, loaded)
+        repeat_effects(self.ports, run, loaded.entries)
         consumed = loaded.consumed
         if obsolete := [message.id for message in loaded.messages if message.id in consumed]:
             self.ports.store.delete_messages(run.id, obsolete)
@@ -112,8 +114,10 @@ class Turns:
                 runner=self.new_runner(), options=self.options, longest=longest,
                 code_version=self.code_version,
             )  # fmt: skip
-            self._play(lease, loaded, writer, execution, session)
-            session.close()
+            try:
+                self._play(lease, loaded, writer, execution, session)
+            finally:
+                session.close()
         finally:
             for trouble in execution.unwind():
                 log.warning("run %s: while suspending: %s", run.id, trouble)
@@ -203,8 +207,12 @@ class Turns:
         ending = ending or verdict(lease.run, now)
         if ending is not None and lease.run.ending is None:
             self._stop(lease, loaded, writer, ending)
-        else:
-            self._settle(lease, loaded, writer, settling.blocked(lease.run, misuse, self.code_version, now))
+            return
+        settlement = settling.blocked(lease.run, misuse, self.code_version, now)
+        moved = self._settle(lease, loaded, writer, settlement, lease.run.wakes)
+        if moved is not None:  # perhaps somebody asks for its end
+            run = replace(lease.run, wakes=moved.wakes, cancel_requested=moved.cancel_requested)
+            self._blocked(Lease(run, lease.ends), loaded, writer, misuse)
 
     def _stop(self, lease: Lease, loaded: Loaded, writer: EntryWriter, ending: Ending) -> None:
         settlement = settling.stopped(lease.run, ending, unread=loaded.unread, now=self.ports.clock.now())

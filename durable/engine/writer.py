@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from durable.engine.streaming import Streams
 from durable.errors import Fenced
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     Recorded: TypeAlias = Operation | Undo | CancellationRecord
     """What entries are written about."""
+
+
+HELD_CHARS: Final = 50_000
+"""What is held of ephemeral results at most: the item that carries them must keep under 400 KB (DynamoDB quotas)."""
 
 
 class EntryWriter:
@@ -59,7 +63,10 @@ class EntryWriter:
 
         Until then a crash may repeat the step with another value.
         """
-        entry = self._entry(operation, operation.mark, 0, facts)
+        size = sum(len(held.value or "") for held in self._held) + len(facts.get("value") or "")
+        if size > HELD_CHARS:
+            return self.write(operation, **facts)
+        entry = self._entry(operation, operation.mark, self._n + len(self._held) + 1, facts)
         self._held.append(entry)
         return entry
 

@@ -118,7 +118,7 @@ class Journal:
             self.order.append(Cancellation(entry))
             return
         if entry.mark.startswith("!"):
-            if entry.mark == "!":
+            if entry.mark == "!" and entry.error is None:
                 self.undone[entry.location] = entry.epoch
             return
         record = self.records.setdefault(entry.key, Record())
@@ -217,9 +217,10 @@ class Journal:
             return True
         if self.order[self.position] is None and not self.unclaimed:
             return False
-        ahead = self._ahead.get(scope.prefix)
+        # Not only in this scope: where it is the last thing in a branch or an iteration, what follows lies outside.
+        ahead = self._ahead.get("")
         if ahead is None:
-            ahead = self._ahead[scope.prefix] = self._records_in(scope.prefix)
+            ahead = self._ahead[""] = self._records_in("")
         while ahead and is_awaited(ahead[-1]):  # what was awaited once stays so: each record is looked at once
             ahead.pop()
         return bool(ahead)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from durable.model.limits import WAITS_NAMED
 from durable.model.location import digest, lies_within
-from durable.model.run import Wait
+from durable.model.run import RETRIED, Wait
 
 if TYPE_CHECKING:
     from durable.model.entry import Entry
@@ -71,20 +71,26 @@ class SettledWaits:
     """What the run record says of the waits, and which of them the code has come to."""
 
     def __init__(self, waits: Sequence[Wait], waits_digest: str | None) -> None:
-        self._deadlines: Mapping[str, float | None] = {wait.digest: wait.deadline for wait in waits}
+        named = {wait.digest: wait.deadline for wait in waits}
+        self._retried = named.pop(RETRIED, None)
+        self._deadlines: Mapping[str, float | None] = named
         self._ahead = set(self._deadlines)
         self.further = None if waits_digest is None else FurtherWaits.parse(waits_digest)
         self._excused = False
 
     def deadline(self, operation: NamedWait, asked: float | None) -> float | None:
         """The deadline of a wait that is awaited now: the recorded one, if the run was suspended on it."""
-        if not self._ahead:
-            return asked
-        wait = _digest_of(operation)
-        if wait not in self._ahead:
-            return asked
+        wait = _digest_of(operation) if self._ahead else None
+        if wait is None or wait not in self._ahead:
+            return asked if self._retried is None else self._anew(operation, asked, self._retried)
         self._ahead.discard(wait)
         return self._deadlines[wait]
+
+    def _anew(self, operation: NamedWait, asked: float | None, retried: float) -> float | None:
+        """What ended the run at its deadline would end it again; a sleep has been slept."""
+        if asked is None or asked > retried or operation.kind == "sleep":
+            return asked
+        return retried + asked - operation.journal.loop.now
 
     def remove(self, location: str, kind: str, branches: str | None) -> None:
         """Nobody waits any more for what stood at a location, nor for anything inside of it.

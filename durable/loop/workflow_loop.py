@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from durable.errors import BusyLoop, Misuse, RunSuspended, UnawaitedOperation
+from durable.errors import BusyLoop, Misuse, NotAllowedInWorkflow, RunSuspended, UnawaitedOperation
 from durable.loop.handles import Handle, WorkflowFuture, WorkflowTask
 from durable.loop.refusals import RefusingLoop
+from durable.model.limits import SLEEP_SECONDS
 
 if TYPE_CHECKING:
     from contextvars import Context
@@ -117,6 +118,8 @@ class WorkflowLoop(RefusingLoop):
         return handle
 
     def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None) -> Any:
+        if not when - self.now <= SLEEP_SECONDS:  # not a number, or beyond what a timer can be set for
+            raise self.fail(NotAllowedInWorkflow(f"a timer of {when - self.now:g} s", "timers reach ten years ahead"))
         return self._make_timer(when, callback, args, contextvars.copy_context() if context is None else context)
 
     def call_later(

@@ -22,14 +22,28 @@ def counting_entries(run: Run, entries: Iterable[Entry]) -> Iterator[Entry]:
     """Leaves out what does not count.
 
     That is what a fenced epoch wrote above its fence, what a cut has taken back, and what an earlier run of the same id
-    left behind. That a step was undone still counts after a cut: done again, it needs another idempotency key.
+    left behind.
     """
     for entry in entries:
         if entry.epoch < run.born or entry.n > run.fences.get(entry.epoch, entry.n):
             continue
-        if run.cuts and entry.mark != "!" and any(cut.covers(entry.order) for cut in run.cuts):
+        if run.cuts and not outlives_cuts(entry) and any(cut.covers(entry.order) for cut in run.cuts):
             continue
         yield entry
+
+
+def outlives_cuts(entry: Entry) -> bool:
+    """Whether it counts after a cut all the same.
+
+    A step that was undone needs another idempotency key when it is done again. An at-most-once step that was started
+    must not be started again.
+    """
+    return (entry.mark == "!" and entry.error is None) or is_start(entry)
+
+
+def is_start(entry: Entry) -> bool:
+    """Whether it is the start of an attempt at an at-most-once step."""
+    return entry.mark.startswith("@") and entry.error is None
 
 
 def gap_free_prefix(numbers: Collection[int], *, floor: int = 0) -> int:

@@ -30,7 +30,8 @@ def escape(name: str) -> str:
     """The name as one part of a location: `a/b` becomes `a%2Fb`."""
     if not name:
         raise InvalidName("operation name", name, "it is empty")
-    return SPECIAL.sub(lambda match: f"%{ord(match.group()):02X}", name)
+    whole = name.encode("utf-8", "backslashreplace").decode()  # half a character (a lone surrogate) has no encoding
+    return SPECIAL.sub(lambda match: f"%{ord(match.group()):02X}", whole)
 
 
 def check_length(location: str) -> str:

@@ -27,6 +27,9 @@ EPOCH_ORIGIN: Final = 1_577_836_800
 """2020-01-01T00:00:00Z; epochs start at the milliseconds since then, so that a number never returns."""
 
 
+RETRIED: Final = "retried"
+"""Digest of the wait that stands for a retry, with its moment as deadline: deadlines that had passed by then begin anew."""
+
 LOST_START_SECONDS: Final = 30.0
 """A run whose first envelope is lost is found by maintenance after this time."""
 
@@ -108,7 +111,9 @@ class Run:
     """Epoch to n: its own turn has pruned items up to n, so its gap-free prefix starts there."""
     cuts: tuple[Cut, ...] = ()
     pruned: bool = False
-    """Whether messages may have been consumed by entries that are gone: then their tombstones are looked up."""
+    """Whether messages may have been consumed by entries that are gone: then their tombstones are looked up.
+
+    Or at-most-once steps done: then a retry must not do them again."""
     code_version: str | None = None
     python: str | None = None
     output: str | None = None

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from durable import codec
@@ -65,14 +65,21 @@ def misfit(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, A
         counts = positional_arguments(fn)
         if counts is None or counts[0] <= len(args) <= counts[1]:
             return None
-    signature = _signatures.get(function)
-    if signature is None:
-        signature = _signatures[function] = inspect.signature(function, follow_wrapped=False)
-    try:
-        signature.bind(*((fn.__self__, *args) if isinstance(fn, MethodType) else args), **kwargs)
-    except TypeError as problem:
-        return str(problem)
+    fitting = _fitting.get(function)
+    if fitting is None:
+        fitting = _fitting[function] = set()
+    bound = (fn.__self__, *args) if isinstance(fn, MethodType) else args
+    shape = (len(bound), *kwargs)
+    if shape not in fitting:
+        try:
+            inspect.signature(function, follow_wrapped=False).bind(*bound, **kwargs)
+        except TypeError as problem:
+            return str(problem)
+        if len(fitting) < FITTING:
+            fitting.add(shape)
     return None
 
 
-_signatures: WeakKeyDictionary[Callable[..., Any], inspect.Signature] = WeakKeyDictionary()
+FITTING: Final = 32
+"""Forms of a call that are known to fit, for each function."""
+_fitting: WeakKeyDictionary[Callable[..., Any], set[tuple[int | str, ...]]] = WeakKeyDictionary()

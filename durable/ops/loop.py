@@ -14,7 +14,7 @@ that the code outlived every cancellation before it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 from durable import codec
 from durable.journal import Journal, Scope, current_scope, unawaited
@@ -95,12 +95,12 @@ class _Loop:
         token = current_scope.set(scope)
         try:
             outcome: Break[Any] | Continue[Any] | None
-            running: object = self._run_body() if state is MISSING else self._run_body(state)
+            running: Any = self._run_body() if state is MISSING else self._run_body(state)
             if not hasattr(running, "__await__"):  # the annotation may lie
                 raise TypeError(
                     f'the body of loop "{self._name}" must be async def: it gave {_shown(running)} instead of a coroutine'
                 )
-            outcome = await cast("Awaitable[Any]", running)
+            outcome = await running
         finally:
             current_scope.reset(token)
         await end_tasks(self._journal, scope, created)

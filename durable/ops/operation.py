@@ -37,6 +37,9 @@ class Delivered:
 
 DELIVERED: Final = Delivered()
 
+METHODS: Final = frozenset({"step", "join", "race", "map", "try_map", "loop", "retrying", "wait_until", "sleep"})
+"""Kinds that are called as the context's method that makes them."""
+
 
 class Operation(Coroutine[Any, Any, Any]):
     """A coroutine to asyncio; to the engine a command, from when it is awaited until its future is done.
@@ -135,7 +138,7 @@ class Operation(Coroutine[Any, Any, Any]):
         except Misuse as misuse:
             self.journal.loop.fail(misuse)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  it is the outcome
-            failures.mark_origin(error, entry.key)
+            failures.mark_origin(error, entry)
             future.set_exception(error)
         return True
 
@@ -172,7 +175,7 @@ class Operation(Coroutine[Any, Any, Any]):
             self.journal.loop.fail(misuse)
             return asyncio.Future[Any](loop=self.journal.loop).__await__()
         except Exception as error:
-            failures.mark_origin(error, entry.key)
+            failures.mark_origin(error, entry)
             raise
 
     # What asyncio needs to run it as a task
@@ -320,10 +323,9 @@ def _taken_for_its_value(cls: type, kind: str, location: str, name: str) -> NoRe
     here = isinstance(loop, WorkflowLoop)
     if not here or name.startswith(("_", "cr_", "gi_", "ag_")) or hasattr(cls, name):  # or a slot that is empty yet
         raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
+    call = f"ctx.{kind}(...)" if kind in METHODS else "..."
     raise loop.fail(
-        UnawaitedOperation(
-            f'{kind} "{location}" was not awaited, so it has no {name} yet: write (await ctx.{kind}(...)).{name}'
-        )
+        UnawaitedOperation(f'{kind} "{location}" was not awaited, so it has no {name} yet: write (await {call}).{name}')
     )
 
 
@@ -337,4 +339,7 @@ def until(deadline: float | None) -> str:
     """The end of a sentence about a wait: ` until 2026-11-30 10:00:00 UTC`, or nothing."""
     if deadline is None:
         return ""
-    return f" until {datetime.fromtimestamp(deadline, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    try:
+        return f" until {datetime.fromtimestamp(deadline, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):  # beyond the year 9999
+        return f" until {deadline:g} s after 1970"

@@ -133,3 +133,26 @@ def test_the_address_may_come_from_the_environment(url: str, monkeypatch, capsys
     monkeypatch.setenv("DURABLE_URL", url)
     assert run(["runs"]) == 0
     assert "no runs" in capsys.readouterr().out
+
+
+def test_a_message_that_nothing_asks_for_is_accepted_with_a_warning(durable: Output):
+    durable("start", "fulfil", '"cup"', "--id", "r-1")
+    code, out, err = durable("send", "r-1", "aprove", "true", "--id", "m-1")
+    assert (code, out) == (0, "accepted m-1\n")
+    assert 'The run waits for signal "approve"; nothing asks for "aprove" yet.' in " ".join(err.split())
+    assert "1 message(s) that nothing has asked for yet: aprove" in durable("show", "r-1")[1]
+    assert durable("send", "r-1", "approve", "true")[2] == ""
+
+
+def test_a_blocked_run_is_listed_as_blocked_and_cannot_clean_up(capsys):
+    env = TestEnvironment(app)
+    with served(env) as address:
+        durable = commands(address, capsys)
+        durable("start", "fulfil", '"cup"', "--id", "r-1")
+        env.deploy(App("shop"))
+        env.app = app  # the API still knows the workflow
+        durable("send", "r-1", "approve", "true")
+        assert "blocked" in durable("runs")[1]
+        assert "fulfil" in durable("runs", "--status", "blocked")[1]
+        _, said, _ = durable("cancel", "r-1")
+        assert "it is blocked and cannot clean up: use --mode compensate or --mode terminate" in " ".join(said.split())

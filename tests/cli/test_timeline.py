@@ -63,6 +63,19 @@ def test_a_run_that_waits_says_for_what_and_one_that_is_blocked_says_why():
     assert "blocked: the code changed" in text({**RUN, "status": "blocked", "reason": "the code changed"}, [])
 
 
+def test_the_reason_of_a_blocked_run_is_told_once_and_whole():
+    reason = "the code changed, " + "very " * 80 + "much"
+    error = {"type": "durable.errors.Diverged", "message": reason[:299] + "…"}
+    told = " ".join(text({**RUN, "status": "blocked", "reason": reason, "error": error}, []).split())
+    assert told.count("the code changed") == 1
+    assert reason in told
+
+
+def test_unread_messages_are_counted_and_named():
+    unread = [{"name": "aprove"}, {"name": "aprove"}, {"name": "note"}]
+    assert "3 message(s) that nothing has asked for yet: aprove, note" in text({**RUN, "unread": unread}, [])
+
+
 def test_an_ended_run_tells_its_output_or_error_and_how_long_it_took():
     ended = {**RUN, "status": "completed", "reason": None, "finished_at": at(61), "output": [1]}
     assert "(1m 1s)" in text(ended, [])

@@ -128,7 +128,7 @@ def test_a_run_is_steered_to_its_end_by_a_message(call: Caller):
     assert (waiting["status"], waiting["waiting_for"]) == ("suspended", ["signal:approve"])
     assert "approve" in waiting["reason"]
     answer = call("POST", "/runs/order-1/messages", {"name": "approve", "body": True, "id": "m-1"})
-    assert (answer.status, answer.body) == (202, {"id": "m-1"})
+    assert (answer.status, answer.body) == (202, {"id": "m-1", "waiting_for": ["signal:approve"]})
     call.env.run_until_idle()
     ended = call("GET", "/runs/order-1").body
     assert (ended["status"], ended["output"]) == ("completed", "1 of cup")
@@ -188,11 +188,27 @@ def test_a_blocked_run_says_why_and_goes_on_when_it_is_resumed_under_mended_code
     blocked = call("GET", "/runs/order-1").body
     assert blocked["status"] == "blocked"
     assert "fulfil" in json.dumps([blocked["reason"], blocked["error"]])
-    assert [row["id"] for row in call("GET", "/runs?status=blocked").body["runs"]] == ["order-1"]
+    [row] = call("GET", "/runs?status=blocked").body["runs"]
+    assert (row["id"], row["workflow"], row["status"]) == ("order-1", "fulfil", "blocked")
     call.env.deploy(app)
     assert call("POST", "/runs/order-1/resume").status == 200
     call.env.run_until_idle()
     assert call("GET", "/runs/order-1").body["status"] == "completed"
+
+
+def test_a_message_that_nothing_asks_for_is_accepted_and_stays_unread(call: Caller):
+    call("POST", "/runs", START)
+    call.env.run_until_idle()
+    answer = call("POST", "/runs/order-1/messages", {"name": "aprove", "body": True, "id": "m-1"})
+    assert (answer.status, answer.body) == (202, {"id": "m-1", "waiting_for": ["signal:approve"]})
+    call("POST", "/runs/order-1/messages", {"name": "approve", "body": True, "id": "m-2"})
+    call.env.run_until_idle()
+    assert [message["id"] for message in call("GET", "/runs/order-1/history").body["unread"]] == ["m-1"]
+
+
+def test_an_unknown_member_is_named_with_those_that_there_are(call: Caller):
+    detail = call.problem("POST", "/runs", {"workflow": "fulfil", "inputs": 1})[2]
+    assert 'there is no "inputs"; it takes workflow, input, id, tags' in detail
 
 
 def test_workflows_are_listed_with_their_types(call: Caller):

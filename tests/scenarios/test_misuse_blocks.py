@@ -35,6 +35,13 @@ async def never_awaited(ctx: Context) -> str:
     return await ctx.step("a", work)
 
 
+async def taken_for_its_value(ctx: Context) -> str:
+    await ctx.sleep(30)
+    with suppress(Exception):  # swallowing it must not help
+        ctx.step("b", work).upper()  # pyright: ignore - it is wrong on purpose
+    return await ctx.step("a", work)
+
+
 async def deadlocked(ctx: Context) -> str:
     await ctx.sleep(30)
     await asyncio.Event().wait()
@@ -59,6 +66,7 @@ def deployment(fn: Body) -> App[None]:
     [
         (same_name_twice, "used twice"),
         (never_awaited, "await"),
+        (taken_for_its_value, r"write \(await ctx.step\(...\)\).upper"),
         (deadlocked, "nothing|no operation"),
         (network, "not possible in workflow code"),
     ],

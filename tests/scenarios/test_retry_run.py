@@ -12,6 +12,9 @@ from durable import (
     Context,
     Continue,
     NonRetryableError,
+    NotDone,
+    Ok,
+    RetryRefused,
     RollbackError,
     RunDead,
     RunEnded,
@@ -32,6 +35,7 @@ done: list[str] = []
 keys: list[tuple[str, str]] = []
 refused: list[bool] = []
 deadly: list[bool] = []
+verdicts: dict[str, Ok[str] | NotDone | None] = {}
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +43,7 @@ def forget() -> None:
     done.clear()
     keys.clear()
     deadly.clear()
+    verdicts.clear()
     refused[:] = [True]
 
 
@@ -58,6 +63,24 @@ def maybe(what: str) -> str:
     if refused:
         raise NonRetryableError(f"{what} refused")
     return what
+
+
+def dies(what: str) -> str:
+    act(what)
+    if deadly:
+        deadly.clear()
+        kill_process()
+    return what
+
+
+def ask(what: str) -> Ok[str] | NotDone | None:
+    return verdicts[what]
+
+
+def undo_refused(result: str, what: str) -> None:
+    act(f"undo {what}")
+    if refused:
+        raise NonRetryableError("undo refused")
 
 
 def flaky(what: str) -> str:
@@ -163,6 +186,107 @@ async def ephemeral(ctx: Context) -> str:
     token = await ctx.step(Step("token", ephemeral=True), act, "token")
     await ctx.step("second", maybe, "second")
     return token
+
+
+ONCE = Step("once", at_most_once=True)
+
+
+@app.workflow
+async def wires(ctx: Context) -> str:
+    await ctx.step(Step("hotel").undo(undo), act, "hotel")
+    await ctx.step(ONCE, act, "wire")
+    return await ctx.step("end", maybe, "end")
+
+
+@app.workflow
+async def wires_beside(ctx: Context) -> str:
+    async def fails(ctx: Context) -> str:
+        return await ctx.step("bad", maybe, "bad")
+
+    async def pays(ctx: Context) -> str:
+        await ctx.sleep("1h")
+        return await ctx.step(ONCE, act, "wire")
+
+    await ctx.join("both", Branch("fails", fails), Branch("pays", pays))
+    return "ended"
+
+
+@app.workflow
+async def in_doubt(ctx: Context) -> str:
+    return await ctx.step(ONCE.verify(ask), dies, "wire")
+
+
+@app.workflow
+async def in_doubt_for_good(ctx: Context) -> str:
+    return await ctx.step(ONCE, dies, "wire")
+
+
+@app.workflow
+async def in_doubt_beside(ctx: Context) -> str:
+    async def fails(ctx: Context) -> str:
+        return await ctx.step("bad", maybe, "bad")
+
+    async def pays(ctx: Context) -> str:
+        await ctx.sleep("1h")
+        return await ctx.step(ONCE.verify(ask), dies, "wire")
+
+    await ctx.join("both", Branch("fails", fails), Branch("pays", pays))
+    return "ended"
+
+
+@app.workflow
+async def not_undone(ctx: Context) -> str:
+    await ctx.step(Step("flight").undo(undo_refused), act, "flight")
+    return await ctx.step("pay", maybe, "pay")
+
+
+@app.workflow
+async def not_undone_twice(ctx: Context) -> str:
+    await ctx.step(Step("flight").undo(undo_refused), act, "flight")
+    await ctx.step("pay", maybe, "pay")
+    raise NonRetryableError("later")
+
+
+@app.workflow
+async def reads_in_a_loop(ctx: Context) -> list[str]:
+    async def body(ctx: Context, seen: list[str]) -> Break[list[str]] | Continue[list[str]]:
+        message = await ctx.mailbox.next(GO)
+        seen = [*seen, message.body]
+        return Break(seen) if len(seen) == 3 else Continue(seen)
+
+    await ctx.step(Step("hotel").undo(undo), act, "hotel")
+    seen = await ctx.loop("messages", body, state=[])
+    await ctx.step("end", maybe, "end")
+    return seen
+
+
+@app.workflow
+async def pays_in_a_loop(ctx: Context) -> int:
+    async def body(ctx: Context, n: int) -> Break[int] | Continue[int]:
+        await ctx.step(ONCE, act, f"{n}")
+        await ctx.sleep("1h")
+        return Break(n) if n == 3 else Continue(n + 1)
+
+    await ctx.step(Step("hotel").undo(undo), act, "hotel")
+    n = await ctx.loop("payments", body, state=0, history=1)
+    await ctx.step("end", maybe, "end")
+    return n
+
+
+@app.workflow
+async def many_failures(ctx: Context) -> str:
+    async def branch(ctx: Context, n: int) -> str:
+        await ctx.sleep(100 - n)
+        return await ctx.step("do", maybe, f"{n}")
+
+    await ctx.join("all", [Branch(f"b{n:02}", branch, n) for n in range(12)])
+    return "ended"
+
+
+@app.workflow
+async def impatient(ctx: Context) -> str:
+    await ctx.step("first", act, "first")
+    return await ctx.wait_for_signal(GO, timeout="1h")
 
 
 @app.workflow
@@ -360,3 +484,126 @@ def test_a_run_that_raised_rollback_error_itself(world: World) -> None:
     env.retry("r")
     assert handle.result() == "flown"
     assert done == ["flight"]
+
+
+@pytest.mark.parametrize(("workflow", "step"), [(wires, "once"), (wires_beside, "both/pays/once")])
+def test_a_retry_that_would_do_a_finished_at_most_once_step_again_is_refused(
+    world: World, workflow: Any, step: str
+) -> None:
+    env = world(app)
+    handle = failed(env, workflow)
+    before = env.get("r")
+    with pytest.raises(
+        RetryRefused, match=rf'run "r" cannot be retried: at-most-once step "{step}" .* Start a new run'
+    ):
+        env.retry("r")
+    env.advance(days=1)
+    assert env.get("r") == before
+    assert done == []
+    with pytest.raises(RunFailed, match="refused"):
+        handle.result()
+
+
+@pytest.mark.parametrize(("verdict", "again"), [(Ok("paid"), []), (NotDone(), ["wire"])])
+def test_an_at_most_once_step_in_doubt_is_asked_about_again(
+    world: World, verdict: Ok[str] | NotDone, again: list[str]
+) -> None:
+    env = world(app)
+    deadly.append(True)
+    verdicts["wire"] = None
+    handle = failed(env, in_doubt)
+    env.retry("r")
+    with pytest.raises(RunFailed, match="StepInterrupted"):
+        handle.result()
+    verdicts["wire"] = verdict
+    env.retry("r")
+    assert handle.result() == ("wire" if again else "paid")
+    assert done == again
+
+
+def test_an_at_most_once_step_in_doubt_that_nobody_can_tell_of_is_not_done_again(world: World) -> None:
+    env = world(app)
+    deadly.append(True)
+    handle = failed(env, in_doubt_for_good)
+    env.retry("r")
+    with pytest.raises(RunFailed, match="StepInterrupted"):
+        handle.result()
+    assert done == []
+
+
+def test_an_at_most_once_step_that_came_to_be_in_doubt_after_the_failure_is_asked_about(world: World) -> None:
+    env = world(app)
+    deadly.append(True)
+    verdicts["wire"] = None
+    handle = failed(env, in_doubt_beside)
+    verdicts["wire"] = Ok("paid")
+    env.retry("r")
+    assert handle.result() == "ended"
+    assert done == ["bad"]
+
+
+def test_a_step_whose_undo_failed_is_not_done_again(world: World) -> None:
+    env = world(app)
+    handle = failed(env, not_undone)
+    env.retry("r")
+    assert handle.result() == "pay"
+    assert done == ["pay"]
+
+
+def test_an_undo_that_failed_is_tried_again_by_the_next_rollback(world: World) -> None:
+    env = world(app)
+    handle = failed(env, not_undone_twice)
+    env.retry("r")
+    with pytest.raises(RunFailed, match="later"):
+        handle.result()
+    assert done == ["pay", "undo flight"]
+    assert "NOT UNDONE" not in (env.get("r").reason or "")
+
+
+def test_a_retry_that_would_lose_messages_of_iterations_that_are_gone_is_refused(world: World) -> None:
+    env = world(app)
+    handle = env.start(reads_in_a_loop, id="r")
+    for n in range(3):
+        env.run_until_idle()
+        handle.send(GO, f"{n}", id=f"m{n}")
+    with pytest.raises(RunFailed):
+        handle.result()
+    with pytest.raises(RetryRefused, match='iterations of loop "messages" that are gone.* Start a new run'):
+        env.retry("r")
+    assert env.get("r").status == "failed"
+
+
+def test_at_most_once_steps_of_iterations_that_are_gone_are_not_done_again(world: World) -> None:
+    env = world(app)
+    failed(env, pays_in_a_loop)
+    with pytest.raises(RetryRefused, match='loop "payments"'):
+        env.retry("r")
+
+
+def test_of_many_failures_the_earliest_count(world: World) -> None:
+    env = world(app)
+    handle = failed(env, many_failures)
+    assert env.get("r").failed_at[0] == "all/b11/do"
+    env.retry("r")
+    assert handle.result() == "ended"
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_deadline_that_ended_the_run_begins_anew(world: World, answered: bool) -> None:
+    env = world(app)
+    handle = failed(env, impatient)
+    env.advance(days=1)
+    retried_at = env.now
+    env.retry("r")
+    env.run_until_idle()
+    assert env.get("r").status == "suspended"
+    env.advance(minutes=59)
+    if answered:
+        handle.send(GO, "late")
+        assert handle.result() == "late"
+        return
+    assert env.get("r").status == "suspended"
+    with pytest.raises(RunFailed, match="deadline"):
+        handle.result()
+    assert (env.now - retried_at).total_seconds() >= 3600
+    assert done == []

@@ -142,7 +142,7 @@ def test_a_workflow_or_remote_step_that_is_called_says_what_to_do() -> None:
     def print_label(order: Order) -> str:
         return order.id
 
-    with pytest.raises(TypeError, match=r"fulfil is a workflow: use await ctx.child\(fulfil, ...\) or client.start"):
+    with pytest.raises(TypeError, match=r"fulfil is a workflow: use client.start\(fulfil, ...\), or await fulfil.fn"):
         fulfil(None, Order(id="x"))  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError, match=r'print_label is a remote step \(queue "labels"\). Use await ctx.call'):
         print_label(Order(id="x"))  # pyright: ignore[reportCallIssue]
@@ -211,3 +211,21 @@ def test_what_would_not_work_yet_cannot_be_registered(register) -> None:
 def test_schedules_are_values() -> None:
     assert cron("0 2 * * ? *", timezone="Europe/Berlin") == Cron("cron(0 2 * * ? *)", "Europe/Berlin")
     assert every("5m").expression == "every(300s)"
+
+
+class Plain:
+    def __init__(self, id: str) -> None:
+        self.id = id
+
+
+def test_a_workflow_that_takes_or_returns_a_plain_class_is_refused() -> None:
+    app = App("shop")
+
+    async def takes(ctx: Context, order: Plain) -> None: ...
+
+    async def returns(ctx: Context) -> Plain: ...
+
+    for workflow, verb in ((takes, "takes"), (returns, "returns")):
+        with pytest.raises(TypeError, match=f"{verb} Plain: .* Use a pydantic BaseModel, a dataclass, or plain JSON"):
+            app.workflow(workflow)
+    assert app.workflows == ()

@@ -125,6 +125,14 @@ def test_every_other_ending_is_an_error_with_the_run_id(world, handle, status, e
     assert caught.value.error == DECLINED
 
 
+def test_a_blocked_run_is_reported_with_its_whole_reason(world, handle) -> None:
+    reason = "the code no longer matches: " + "x" * 300 + ". Deploy the code as it was."
+    cut = ErrorInfo(type="Diverged", module="durable.errors", message=reason[:299] + "…")
+    world.take_turn("r1", status="blocked", error=cut, reason=reason)
+    with pytest.raises(RunBlocked, match=r'run "r1" is blocked: Diverged: the code .*x\. Deploy the code as it was\.$'):
+        handle.result()
+
+
 def test_a_caller_that_waits_looks_ever_more_rarely(world, handle) -> None:
     looks: list[float] = []
     sleep = world.clock.sleep

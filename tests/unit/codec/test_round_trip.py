@@ -197,6 +197,12 @@ def test_a_type_that_nothing_encodes_is_refused() -> None:
         codec.encode(Connection(), Connection)
 
 
+@pytest.mark.parametrize("type_", [str, list[int]])
+def test_none_where_there_should_be_a_value_hints_at_the_missing_return(type_) -> None:
+    with pytest.raises(NotStorable, match=r"it is None \(a missing return\?\)"):
+        codec.encode(None, type_)
+
+
 def test_a_refusal_does_not_show_the_value() -> None:
     with pytest.raises(NotStorable) as caught:
         codec.encode("hunter2", int)

@@ -168,3 +168,58 @@ def test_what_is_missing_stops_the_run_at_the_call(missing) -> None:
 
     with pytest.raises(NotAvailable, match=r"ctx\."):
         outcome_of(body)
+
+
+@pytest.mark.parametrize("items", [{3, 1, 2}, frozenset({"b", "a"})])
+def test_a_map_over_a_set_is_refused(items) -> None:
+    for block in (lambda ctx: ctx.map("m", items, double), lambda ctx: ctx.try_map("m", items, double)):
+        with pytest.raises(TypeError, match=r'map "m" runs over a (frozen)?set.* sort it first, as in sorted\(items\)'):
+            outcome_of(with_results(block))
+
+
+def not_async(ctx: Context) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda ctx: ctx.loop("l", counting), r'the body of loop "l" takes a state and there is none: add state=...'),
+        (lambda ctx: ctx.loop("l", no_input, state=0), 'the body of loop "l" takes no state'),
+        (lambda ctx: ctx.loop("l", not_async), 'the body of loop "l" must be async def: it gave None'),
+    ],
+)
+def test_a_loop_whose_body_does_not_fit_says_what_to_write(wrong, says) -> None:
+    with pytest.raises(TypeError, match=says):
+        outcome_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            lambda ctx: ctx.step(len, "x").upper(),
+            r'step "len" was not awaited, .*: write \(await ctx.step\(...\)\).upper',
+        ),
+        (lambda ctx: ctx.try_block("b", no_input).value, r'"b" was not awaited.* \(await ...\).value'),
+        (lambda ctx: ctx.join("j", Branch("a", no_input), Branch("b", no_input)).index(1), r'"j" was not awaited'),
+    ],
+)
+def test_an_operation_that_is_taken_for_its_value_stops_the_run_and_says_what_to_write(call, says) -> None:
+    async def body(ctx: Context) -> str:
+        try:
+            return call(ctx)
+        except Exception:  # noqa: BLE001 - that is what workflows do
+            return "hidden"
+
+    with pytest.raises(UnawaitedOperation, match=says):
+        outcome_of(body)
+
+
+def test_what_is_asked_for_by_trial_is_just_not_there() -> None:
+    async def body(ctx: Context) -> tuple[bool, ...]:
+        operation = ctx.join("j", Branch("a", double, 1), Branch("b", double, 2))
+        found = tuple(hasattr(operation, name) for name in ("__len__", "_repr_html_", "gi_frame"))
+        operation.close()
+        return found
+
+    assert outcome_of(body) == (False, False, False)

@@ -76,6 +76,7 @@ def test_a_send_carries_the_encoded_body() -> None:
             TypeError,
             r'lacks the type .*ctx.mailbox.next\("approve", Approve\)',
         ),
+        (lambda ctx: ctx.updates.next("rename"), TypeError, r'lacks the type .*: .*ctx.updates.next\("rename", str\)'),
         (lambda ctx: ctx.mailbox.next(3), TypeError, "takes a Signal, or a name and a type"),
         (lambda ctx: ctx.wait_for_signal("x", 3), TypeError, "takes a type, not 3"),
         (lambda ctx: ctx.mailbox.next(APPROVE, default=None), ValueError, "add timeout="),

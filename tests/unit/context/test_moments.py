@@ -143,6 +143,11 @@ def test_a_number_is_no_moment() -> None:
         outcome_of(lambda ctx: ctx.sleep_until(3))  # type: ignore[arg-type]
 
 
+def test_a_moment_is_no_duration() -> None:
+    with pytest.raises(TypeError, match=r"not a datetime: for a moment use ctx.sleep_until"):
+        outcome_of(lambda ctx: ctx.sleep(datetime(2026, 3, 1, tzinfo=UTC)))  # type: ignore[arg-type]
+
+
 def test_the_run_is_known() -> None:
     async def body(ctx: Context) -> tuple[str, str, str]:
         return ctx.run_id, ctx.run.workflow, ctx.run.version

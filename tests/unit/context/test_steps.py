@@ -1,5 +1,7 @@
 """What `ctx.step` makes of its arguments, and what it says about wrong ones."""
 
+import functools
+
 import pytest
 
 from durable.app import App
@@ -29,6 +31,30 @@ async def charge_later(order: str) -> str:
 
 
 def undo(result: str, order: str, amount: int = 1) -> None: ...
+
+
+def unfit(order: str) -> None: ...
+
+
+def with_a_desk(fn):
+    @functools.wraps(fn)
+    def at_the_desk(*args, **kwargs):
+        return fn("desk", *args, **kwargs)
+
+    return at_the_desk
+
+
+@with_a_desk
+def serve(desk: str, order: str) -> str:
+    return f"{order} at the {desk}"
+
+
+class Desk:
+    def serve(self, order: str) -> str:
+        return order
+
+    def __call__(self, order: str) -> str:
+        return order
 
 
 def test_a_step_takes_its_functions_name_and_the_plain_policy() -> None:
@@ -81,7 +107,25 @@ def test_keywords_of_the_users_function_may_have_any_name() -> None:
         ),
         (
             lambda ctx: ctx.step("n", fulfil, "o"),
-            r"fulfil is a workflow, not a step: use await ctx.child\(fulfil, ...\)",
+            r"fulfil is a workflow, not a step: use await fulfil.fn\(ctx, ...\)",
+        ),
+        (
+            lambda ctx: ctx.step(charge, "o", retries=3),
+            r"go to charge\(\): got .* 'retries'\. A policy comes first: ctx.step\(Step\(retries=3\), charge, ...\)",
+        ),
+        (lambda ctx: ctx.step(charge), r"go to charge\(\): missing a required argument: 'order'\.$"),
+        (
+            lambda ctx: ctx.try_step("pay", charge_later, "o", 2),
+            r"ctx.try_step\(charge_later, ...\).* too many positional",
+        ),
+        (lambda ctx: ctx.step(Desk().serve, "o", 2), r"go to serve\(\): too many positional"),
+        (
+            lambda ctx: ctx.step(Step(retries=0), "pay", charge, "o"),
+            r'not both.*: ctx.step\(Step\("pay", ...\), charge, ...\)',
+        ),
+        (
+            lambda ctx: ctx.step("pay", Step(retries=0), charge, "o"),
+            r'not both.*: ctx.step\(Step\("pay", ...\), charge, ...\)',
         ),
         (lambda ctx: ctx.call(charge, "o"), "takes a function that @app.remote_step has registered, not charge"),
     ],
@@ -109,4 +153,21 @@ def test_what_is_missing_cannot_be_hidden_by_the_workflow() -> None:
 
 def test_an_undo_must_take_the_result_and_the_arguments() -> None:
     with pytest.raises(TypeError, match="must take the step's result and then the step's arguments"):
-        operation_of(lambda ctx: ctx.step(Step("pay").undo(undo), charge, "o", 1, 2))  # pyright: ignore[reportCallIssue] - it is wrong on purpose
+        operation_of(lambda ctx: ctx.step(Step("pay").undo(unfit), charge, "o", 1))  # pyright: ignore[reportCallIssue, reportArgumentType] - it is wrong on purpose
+
+
+@pytest.mark.parametrize(
+    "fitting",
+    [
+        lambda ctx: ctx.step(charge, order="o"),
+        lambda ctx: ctx.step(serve, "o"),
+        lambda ctx: ctx.step(Desk().serve, order="o"),
+        lambda ctx: ctx.step(Desk(), "o"),
+        lambda ctx: ctx.step(functools.partial(charge, amount=2), "o"),
+        lambda ctx: ctx.step(functools.partial(charge, "o")),
+        lambda ctx: ctx.step(max, 1, 2),
+        lambda ctx: ctx.step(dict, a=1),
+    ],
+)
+def test_what_fits_or_cannot_be_known_is_let_through(fitting) -> None:
+    operation_of(fitting).call()

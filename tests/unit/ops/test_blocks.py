@@ -83,7 +83,7 @@ def test_a_join_waits_for_all_and_reports_every_failure_under_its_key() -> None:
 
 def test_join_error_names_the_branches() -> None:
     error = JoinError("all", {"a": ValueError("x"), "b": KeyError("y")})
-    assert str(error).startswith('join "all" failed in branches: a, b')
+    assert str(error).startswith("join \"all\" failed in branches: a (ValueError: x); b (KeyError: 'y')")
     assert error.failures["b"].args == ("y",)
     match, rest = error.split(KeyError)
     assert match is not None
@@ -157,7 +157,7 @@ def test_a_race_that_all_lose_is_an_error() -> None:
         except RaceError as error:
             return str(error)
 
-    assert 'race "race" has no winner; failed: bad, worse' in play(workflow)[0]
+    assert 'race "race" has no winner; failed: bad (ValueError: no 1); worse (ValueError: no 1)' in play(workflow)[0]
 
 
 def test_with_settle_first_a_failure_decides() -> None:

@@ -52,3 +52,27 @@ def test_a_stand_in_without_an_answer_says_what_is_missing() -> None:
     env.mock("fetch")
     with pytest.raises(RunFailed, match="has no answer"):
         env.start(job).result()
+
+
+def misnamed(*, then: Exception | None = None) -> None:
+    with TestEnvironment(app) as env:
+        env.mock("fetsh").returns("x")
+        env.start(job).result()
+        if then is not None:
+            raise then
+
+
+def test_a_name_that_no_step_has_fails_the_test_at_its_end() -> None:
+    with pytest.raises(AssertionError, match=r'env.mock\("fetsh"\) .* \(steps that ran: a/b, fetch\)'):
+        misnamed()
+
+
+def test_a_test_that_has_failed_keeps_its_own_error() -> None:
+    with pytest.raises(KeyError):
+        misnamed(then=KeyError())
+
+
+def test_a_stand_in_that_this_test_did_not_come_to_is_fine() -> None:
+    with TestEnvironment(app) as env:
+        env.mock("a/b").returns("x")
+        env.mock("fetch").returns("y")
