@@ -102,7 +102,9 @@ class Published(ClientPart):
         last: str | None = None
 
         def look() -> list[StreamChunk] | None:
-            ended = reading.the_run(self.ports, run_id).ended  # asked first: what it appended before its end is there afterwards
+            ended = reading.the_run(
+                self.ports, run_id
+            ).ended  # asked first: what it appended before its end is there afterwards
             start = None if last is None else before(last, OVERLAP)
             chunks = [_seen(chunk) for chunk in self._chunks(run_id, name, start)]
             new = [chunk for chunk in chunks if (chunk.source, chunk.execution, chunk.number) not in seen]

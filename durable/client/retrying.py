@@ -8,7 +8,7 @@ from durable.errors import RetryRefused, RunEnded, RunNotFound
 from durable.model.envelope import Wake
 from durable.model.history import counting_entries, is_start, outlives_cuts, unpacked
 from durable.model.ids import check_run_id
-from durable.model.run import RETRIED, Cut, Settlement, Wait
+from durable.model.run import Cut, Settlement, retried
 from durable.ports import Acquired
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def retry(ports: Ports, run_id: str) -> None:
     if cut is not None:
         _cut(ports, run, entries, cut)
     _forget_attempts(ports, run, entries)
-    ports.store.settle(run_id, epoch=run.epoch, wakes=None, settlement=_suspended(run, now))
+    ports.store.settle(run_id, epoch=run.epoch, wakes=None, settlement=_suspended(run, cut, now))
     ports.runs.send(Wake(run_id=run_id, id=ports.new_id(), reason="retry"))
 
 
@@ -144,11 +144,11 @@ def _forget_attempts(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:
     ports.store.delete_entries(run.id, attempts, epoch=run.epoch)
 
 
-def _suspended(run: Run, now: float) -> Settlement:
+def _suspended(run: Run, cut: Cut | None, now: float) -> Settlement:
     """Due at once, with its whole time before it again, and so its waits."""
     started_at = run.created_at if run.started_at is None else run.started_at
     return Settlement(
         status="suspended", at=now, started_at=started_at, due_at=now, armed=run.armed, reason="retried",
-        waits=(Wait(digest=RETRIED, deadline=now),),
+        waits=(retried(now, run.cuts if cut is None else (*run.cuts, cut)),),
         python=run.python, deadline=None if run.deadline is None else now + run.deadline - started_at,
     )  # fmt: skip

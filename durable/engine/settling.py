@@ -66,7 +66,7 @@ def suspended(
     return Settlement(
         status="suspended", at=now, started_at=begun(run), due_at=due_at, armed=armed,
         waiting_for=tuple(channels) if len(channels) <= CHANNELS_NAMED else ("*",),
-        waits=(*(wait for wait in run.waits if wait.digest == RETRIED), *named), waits_digest=further,
+        waits=(*(wait for wait in run.waits if wait.digest.startswith(RETRIED)), *named), waits_digest=further,
         reason=_cut(", ".join(wait.describe() for wait in waits) or "the next attempt of a step"),
         code_version=code_version, python=run.python or python_minor(), deadline=run.deadline,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from durable.errors import Diverged, Misuse, OperationInsideStep, RunSuspended
 from durable.journal.scopes import Scope, current_scope
 from durable.journal.waits import FurtherWaits, Order, SettledWaits
 from durable.loop import WorkflowLoop, dropped_generator, running_loop
+from durable.model.history import is_start
 from durable.model.location import digest, lies_within
 from durable.model.run import Wait
 from durable.model.sealing import seal
@@ -92,7 +93,9 @@ class Journal:
         """Results in the order of record."""
         for entry in entries:
             self._index(entry)
-        self.unclaimed = len(self.records)
+        self.waits = SettledWaits(waits, waits_digest)
+        self._optional = {key for key, record in self.records.items() if self._may_be_left(record)}
+        self.unclaimed = len(self.records) - len(self._optional)
         self._checkpoint(entries, waits_digest)
         self.order.append(None)  # so that the next record can be looked at without a check for the end
         self.position = 0
@@ -103,7 +106,6 @@ class Journal:
         self.outgoing: list[Any] = []
         """What the code has announced (published values, tags, ...) and the engine has not stored yet."""
         self.created = 0
-        self.waits = SettledWaits(waits, waits_digest)
         self.root = Scope()
         self._live_latest: Order | None = None
         self._sorted: list[str] | None = None
@@ -180,9 +182,15 @@ class Journal:
                 f'"{operation.location}" was recorded inside branches {recorded.branches or "(none)"}, '
                 f"the code has {operation.scope.branches or '(none)'}"
             )
-        if record.operation is None:
-            self.unclaimed -= 1
+        self._count(record)
         record.operation = operation
+
+    def _may_be_left(self, record: Record) -> bool:
+        return record.entry is None and all(is_start(fact) and self.waits.outlived_a_cut(fact) for fact in record.facts)
+
+    def _count(self, record: Record) -> None:
+        if record.operation is None and record.any.location not in self._optional:
+            self.unclaimed -= 1
 
     def accept_removed(self, removed: Any) -> None:
         """Gives everything that is recorded at a location, and inside of it, to code that stands for what was deleted."""
@@ -196,8 +204,7 @@ class Journal:
             )
         inside = [record for mark in "/[~" for record in self._records_in(location + mark)]
         for record in inside if exact is None else [exact, *inside]:
-            if record.operation is None:
-                self.unclaimed -= 1
+            self._count(record)
             record.operation = removed
         self.waits.remove(location, removed.kind, removed.scope.branches)
 

@@ -71,9 +71,12 @@ class SettledWaits:
     """What the run record says of the waits, and which of them the code has come to."""
 
     def __init__(self, waits: Sequence[Wait], waits_digest: str | None) -> None:
-        named = {wait.digest: wait.deadline for wait in waits}
-        self._retried = named.pop(RETRIED, None)
-        self._deadlines: Mapping[str, float | None] = named
+        retry = next((wait for wait in waits if wait.digest.startswith(RETRIED)), None)
+        self._retried = None if retry is None else retry.deadline
+        self._cut = "" if retry is None else retry.digest.removeprefix(RETRIED).strip()
+        self._deadlines: Mapping[str, float | None] = {
+            wait.digest: wait.deadline for wait in waits if wait is not retry
+        }
         self._ahead = set(self._deadlines)
         self.further = None if waits_digest is None else FurtherWaits.parse(waits_digest)
         self._excused = False
@@ -91,6 +94,13 @@ class SettledWaits:
         if asked is None or asked > retried or operation.kind == "sleep":
             return asked
         return retried + asked - operation.journal.loop.now
+
+    def outlived_a_cut(self, start: Entry) -> bool:
+        """Whether the start of an at-most-once step is from before a retry: the code may not come to it again."""
+        if not self._cut or self._retried is None or start.at > self._retried:
+            return False
+        epoch, n = self._cut.split(".")
+        return start.order >= (int(epoch), int(n))
 
     def remove(self, location: str, kind: str, branches: str | None) -> None:
         """Nobody waits any more for what stood at a location, nor for anything inside of it.

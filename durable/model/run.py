@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from durable.model.limits import INLINE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from durable.errors import ErrorInfo
     from durable.model.attributes import Attributes, AttributeValue
@@ -28,7 +28,7 @@ EPOCH_ORIGIN: Final = 1_577_836_800
 
 
 RETRIED: Final = "retried"
-"""Digest of the wait that stands for a retry, with its moment as deadline: deadlines that had passed by then begin anew."""
+"""Begins the digest of the wait that stands for a retry, and has its moment as deadline: see `retried`."""
 
 LOST_START_SECONDS: Final = 30.0
 """A run whose first envelope is lost is found by maintenance after this time."""
@@ -59,6 +59,12 @@ class Cut:
     def covers(self, order: tuple[int, int]) -> bool:
         """Whether an item with this order of record was taken back."""
         return (self.epoch, self.n) <= order and order[0] <= self.until
+
+
+def retried(at: float, cuts: Iterable[Cut]) -> Wait:
+    """Tells the turns after a retry when that was, and where the first of all cuts begins: `retried <epoch>.<n>`."""
+    first = min(((cut.epoch, cut.n) for cut in cuts), default=None)
+    return Wait(digest=RETRIED if first is None else f"{RETRIED} {first[0]}.{first[1]}", deadline=at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,5 +66,5 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
         yield MemoryWorld().store
         return
     world: AwsWorld = request.getfixturevalue(f"{request.param}_tables")
-    yield world.store
     world.clear_table()
+    yield world.store

@@ -568,7 +568,7 @@ def test_a_retry_that_would_lose_messages_of_iterations_that_are_gone_is_refused
         handle.send(GO, f"{n}", id=f"m{n}")
     with pytest.raises(RunFailed):
         handle.result()
-    with pytest.raises(RetryRefused, match='iterations of loop "messages" that are gone.* Start a new run'):
+    with pytest.raises(RetryRefused, match=r'iterations of loop "messages" that are gone.* Start a new run'):
         env.retry("r")
     assert env.get("r").status == "failed"
 
