@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from durable.app import App
     from durable.engine.stopping import Ending
     from durable.execution import Execution
-    from durable.model.run import Run, Status
+    from durable.model.run import Run, Status, Wait
     from durable.ops.operation import WaitOperation
     from durable.ports import Ports
 
@@ -66,7 +66,7 @@ def suspended(
     return Settlement(
         status="suspended", at=now, started_at=begun(run), due_at=due_at, armed=armed,
         waiting_for=tuple(channels) if len(channels) <= CHANNELS_NAMED else ("*",),
-        waits=(*(wait for wait in run.waits if wait.digest.startswith(RETRIED)), *named), waits_digest=further,
+        waits=(*_retry_of(run), *named), waits_digest=further,
         reason=_cut(", ".join(wait.describe() for wait in waits) or "the next attempt of a step"),
         code_version=code_version, python=run.python or python_minor(), deadline=run.deadline,
     )  # fmt: skip
@@ -86,6 +86,7 @@ def ended(app: App, ports: Ports, run: Run, execution: Execution, *, unread: int
             return Settlement(
                 status="completed", at=now, started_at=begun(run), output=None if stored else text,
                 output_stored=stored, undelivered=unread, python=run.python or python_minor(),
+                waits=_retry_of(run),
             )  # fmt: skip
         case Raised(error):
             status = "cancelled" if execution.ended_by_cancellation else "failed"
@@ -95,6 +96,7 @@ def ended(app: App, ports: Ports, run: Run, execution: Execution, *, unread: int
                 status=status, at=now, started_at=begun(run), error=_brief(info) if stored else info,
                 output_stored=stored, undelivered=unread, reason=_cut(str(info)), python=run.python or python_minor(),
                 failed_at=failures.origins(error, FAILURES_NAMED), deadline=run.deadline,
+                waits=_retry_of(run),
             )  # fmt: skip
         case _:
             assert_never(execution.outcome)
@@ -171,6 +173,11 @@ def undone(
         undelivered=unread, reason=_cut(reason, REASON_CHARS - min(len(left), REASON_CHARS // 2)) + _cut(left),
         python=run.python, deadline=run.deadline,
     )  # fmt: skip
+
+
+def _retry_of(run: Run) -> tuple[Wait, ...]:
+    """That it was retried counts as long as its code is executed, be it to check that it replays."""
+    return tuple(wait for wait in run.waits if wait.digest.startswith(RETRIED))
 
 
 def _why(run: Run, ending: Status | None) -> str:

@@ -10,7 +10,6 @@ from durable.errors import Diverged, Misuse, OperationInsideStep, RunSuspended
 from durable.journal.scopes import Scope, current_scope
 from durable.journal.waits import FurtherWaits, Order, SettledWaits
 from durable.loop import WorkflowLoop, dropped_generator, running_loop
-from durable.model.history import is_start
 from durable.model.location import digest, lies_within
 from durable.model.run import Wait
 from durable.model.sealing import seal
@@ -94,7 +93,7 @@ class Journal:
         for entry in entries:
             self._index(entry)
         self.waits = SettledWaits(waits, waits_digest)
-        self._optional = {key for key, record in self.records.items() if self._may_be_left(record)}
+        self._optional = {key for key, r in self.records.items() if not r.entry and self.waits.outlive_cuts(r.facts)}
         self.unclaimed = len(self.records) - len(self._optional)
         self._checkpoint(entries, waits_digest)
         self.order.append(None)  # so that the next record can be looked at without a check for the end
@@ -184,9 +183,6 @@ class Journal:
             )
         self._count(record)
         record.operation = operation
-
-    def _may_be_left(self, record: Record) -> bool:
-        return record.entry is None and all(is_start(fact) and self.waits.outlived_a_cut(fact) for fact in record.facts)
 
     def _count(self, record: Record) -> None:
         if record.operation is None and record.any.location not in self._optional:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from durable.model.history import is_start
 from durable.model.limits import WAITS_NAMED
 from durable.model.location import digest, lies_within
 from durable.model.run import RETRIED, Wait
@@ -95,12 +96,13 @@ class SettledWaits:
             return asked
         return retried + asked - operation.journal.loop.now
 
-    def outlived_a_cut(self, start: Entry) -> bool:
-        """Whether the start of an at-most-once step is from before a retry: the code may not come to it again."""
-        if not self._cut or self._retried is None or start.at > self._retried:
+    def outlive_cuts(self, facts: Iterable[Entry]) -> bool:
+        """Whether they are starts of an at-most-once step from before a retry: the code may not come to it again."""
+        retried = self._retried
+        if not self._cut or retried is None:
             return False
         epoch, n = self._cut.split(".")
-        return start.order >= (int(epoch), int(n))
+        return all(is_start(fact) and fact.at <= retried and fact.order >= (int(epoch), int(n)) for fact in facts)
 
     def remove(self, location: str, kind: str, branches: str | None) -> None:
         """Nobody waits any more for what stood at a location, nor for anything inside of it.

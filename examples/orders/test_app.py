@@ -47,3 +47,12 @@ def test_a_payment_service_that_fails_once_is_asked_again(env):
     handle = env.start(fulfil, ORDER)
     handle.send(APPROVE, Approval(approved=True, by="grace"))
     assert handle.result().payment.payment_id == "pay-1"
+
+
+def test_an_order_survives_a_crash_at_every_call(env):
+    def approve(env, handle):
+        env.advance(seconds=10)
+        handle.send(APPROVE, Approval(approved=True, by="grace"), id="approval")
+
+    matrix = env.run_crash_matrix(fulfil, ORDER, script=approve)
+    assert matrix.crashes >= 40

@@ -52,7 +52,7 @@ class DiesAt:
         raise StoreUnavailable(f"{name} did not answer")
 
 
-@pytest.mark.parametrize("number", range(1, 9))
+@pytest.mark.parametrize("number", range(1, 11))
 @pytest.mark.parametrize("after", [False, True])
 def test_dying_at_any_call_of_a_retry(number: int, after: bool) -> None:
     env = TestEnvironment(app)

@@ -1,5 +1,6 @@
 """A run that failed or died goes on from the operation that failed; what a rollback has undone is done again."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ done: list[str] = []
 keys: list[tuple[str, str]] = []
 refused: list[bool] = []
 deadly: list[bool] = []
-verdicts: dict[str, Ok[str] | NotDone | None] = {}
+verdicts: dict[str, Ok[str] | NotDone] = {}
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +74,9 @@ def dies(what: str) -> str:
     return what
 
 
-def ask(what: str) -> Ok[str] | NotDone | None:
+def ask(what: str) -> Ok[str] | NotDone:
+    if what not in verdicts:
+        raise LookupError("nobody knows")
     return verdicts[what]
 
 
@@ -235,6 +238,16 @@ async def in_doubt_beside(ctx: Context) -> str:
 
 
 @app.workflow
+async def no_longer_needed(ctx: Context) -> str:
+    try:
+        return await ctx.step("bad", maybe, "bad")
+    except StepFailed:
+        with suppress(StepFailed):
+            await ctx.step(ONCE, dies, "wire")
+        raise
+
+
+@app.workflow
 async def not_undone(ctx: Context) -> str:
     await ctx.step(Step("flight").undo(undo_refused), act, "flight")
     return await ctx.step("pay", maybe, "pay")
@@ -279,7 +292,7 @@ async def many_failures(ctx: Context) -> str:
         await ctx.sleep(100 - n)
         return await ctx.step("do", maybe, f"{n}")
 
-    await ctx.join("all", [Branch(f"b{n:02}", branch, n) for n in range(12)])
+    await ctx.join("all", *[Branch(f"b{n:02}", branch, n) for n in range(12)])
     return "ended"
 
 
@@ -510,7 +523,6 @@ def test_an_at_most_once_step_in_doubt_is_asked_about_again(
 ) -> None:
     env = world(app)
     deadly.append(True)
-    verdicts["wire"] = None
     handle = failed(env, in_doubt)
     env.retry("r")
     with pytest.raises(RunFailed, match="StepInterrupted"):
@@ -534,11 +546,19 @@ def test_an_at_most_once_step_in_doubt_that_nobody_can_tell_of_is_not_done_again
 def test_an_at_most_once_step_that_came_to_be_in_doubt_after_the_failure_is_asked_about(world: World) -> None:
     env = world(app)
     deadly.append(True)
-    verdicts["wire"] = None
     handle = failed(env, in_doubt_beside)
     verdicts["wire"] = Ok("paid")
     env.retry("r")
     assert handle.result() == "ended"
+    assert done == ["bad"]
+
+
+def test_an_at_most_once_step_in_doubt_that_the_code_does_not_come_to_again_is_left_alone(world: World) -> None:
+    env = world(app)
+    deadly.append(True)
+    handle = failed(env, no_longer_needed)
+    env.retry("r")
+    assert handle.result() == "bad"
     assert done == ["bad"]
 
 
