@@ -74,7 +74,7 @@ class SettledWaits:
     def __init__(self, waits: Sequence[Wait], waits_digest: str | None) -> None:
         retry = next((wait for wait in waits if wait.digest.startswith(RETRIED)), None)
         self._retried = None if retry is None else retry.deadline
-        self._cut = "" if retry is None else retry.digest.removeprefix(RETRIED).strip()
+        self._cut = "" if retry is None else retry.digest.removeprefix(RETRIED).lstrip(":")
         self._deadlines: Mapping[str, float | None] = {
             wait.digest: wait.deadline for wait in waits if wait is not retry
         }

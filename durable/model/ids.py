@@ -14,9 +14,14 @@ _MESSAGE_ID = re.compile(r"[!-~]+")
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
+def size_of(text: str) -> int:
+    """Bytes of a text, also of one that could not be stored (half a character, a lone surrogate): its refusal comes next."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
 def check_run_id(run_id: str) -> str:
     """Gives the id back, or refuses one that could not be a queue group, a key or part of a URL."""
-    if len(run_id.encode()) > RUN_ID_BYTES:
+    if size_of(run_id) > RUN_ID_BYTES:
         raise InvalidName("run id", run_id, f"at most {RUN_ID_BYTES} bytes")
     if not _RUN_ID.fullmatch(run_id):
         raise InvalidName("run id", run_id, "letters, digits and . _ : @ = + - only, starting with a letter or digit")
@@ -54,7 +59,7 @@ def check_message_id(message_id: str) -> str:
 
 def check_name(what: str, name: str) -> str:
     """Gives a name back, or refuses one that is empty, too long or has control characters."""
-    if not name or len(name.encode()) > NAME_BYTES:
+    if not name or size_of(name) > NAME_BYTES:
         raise InvalidName(what, name, f"1 to {NAME_BYTES} bytes")
     if not name.isprintable():
         raise InvalidName(what, name, "printable characters only")

@@ -62,9 +62,9 @@ class Cut:
 
 
 def retried(at: float, cuts: Iterable[Cut]) -> Wait:
-    """Tells the turns after a retry when that was, and where the first of all cuts begins: `retried <epoch>.<n>`."""
+    """Tells the turns after a retry when that was, and where the first of all cuts begins: `retried:<epoch>.<n>`."""
     first = min(((cut.epoch, cut.n) for cut in cuts), default=None)
-    return Wait(digest=RETRIED if first is None else f"{RETRIED} {first[0]}.{first[1]}", deadline=at)
+    return Wait(digest=RETRIED if first is None else f"{RETRIED}:{first[0]}.{first[1]}", deadline=at)
 
 
 @dataclass(frozen=True, slots=True)

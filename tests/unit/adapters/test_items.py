@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from durable.adapters.dynamodb import items, keys
+from durable.adapters.dynamodb import attributes, items, keys
 from durable.adapters.dynamodb.capacity import item_bytes
 from durable.errors import ErrorInfo
 from durable.model.entry import Compensation, Entry
 from durable.model.location import escape
 from durable.model.message import StoredMessage
-from durable.model.run import Carried, Cut, Run, Settlement, Wait
+from durable.model.run import Carried, Cut, Run, Settlement, Wait, retried
 
 NOW = 1_796_000_000.123456
 ULID = "01M8M6K3Q2ZPFNM5J1NXPYM52S"
@@ -138,3 +138,8 @@ def test_neither_the_run_record_nor_what_is_published_is_loaded_with_the_history
     assert all(low <= sk <= high for sk in loaded)
     apart = [keys.META, keys.state_key("a"), keys.chunk_key("a", "1")]
     assert not any(low <= sk <= high for sk in apart)
+
+
+def test_the_wait_that_stands_for_a_retry_comes_back_as_it_was() -> None:
+    waits = (retried(NOW, ()), retried(NOW, [Cut(7, 2, 9), Cut(5, 3, 8)]), Wait(digest="d", deadline=None))
+    assert attributes.read_waits(attributes.waits(waits)) == waits
