@@ -133,9 +133,7 @@ def measure_import(module: str, tries: int = 5) -> dict[str, Any]:
 def _import_seconds(module: str) -> float:
     code = f"import time; t = time.process_time(); import {module}; print(time.process_time() - t)"
     environment = {**os.environ, "AWS_DEFAULT_REGION": "eu-central-1", "AWS_EC2_METADATA_DISABLED": "true"}
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
-    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     return float(answer.stdout)
 
 

@@ -70,7 +70,9 @@ class Backoff:
         _set(self, "max", seconds(max, "Backoff(max=...)", minimum=0.0))
         _set(self, "jitter", jitter)
         if self.base > self.max:
-            raise ValueError(f"Backoff({self.base:g} s) is longer than its max ({self.max:g} s): say Backoff(..., max=...)")
+            raise ValueError(
+                f"Backoff({self.base:g} s) is longer than its max ({self.max:g} s): say Backoff(..., max=...)"
+            )
 
     def delay_after(self, attempt: int, key: str = "") -> float:
         """Seconds to wait after failed attempt `attempt` (the first is 1).

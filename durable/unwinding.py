@@ -14,6 +14,7 @@ from durable.loop import Running, WorkflowLoop, WorkflowTask
 _ROUNDS: Final = 50
 """How often a coroutine may go on after RunSuspended before it is given up."""
 
+
 def _keep_for_ever(coro: object) -> None:
     """Leaks a coroutine that swallows everything.
 

@@ -1,6 +1,5 @@
 """What a run shows, what versions of its code it has passed, and what is kept elsewhere."""
 
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -158,7 +158,9 @@ def _read(operation: str, params: Mapping[str, Any], parsed: Mapping[str, Any]) 
         case "Query" | "Scan":
             found = parsed.get("Items", [])
         case "BatchGetItem":
-            return sum(_read_each(request, parsed["Responses"][table]) for table, request in params["RequestItems"].items())
+            return sum(
+                _read_each(request, parsed["Responses"][table]) for table, request in params["RequestItems"].items()
+            )
         case _:
             return 0.0
     return read_units(sum(map(item_bytes, found)), consistent=bool(params.get("ConsistentRead")))
