@@ -186,7 +186,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Loads the client when it is first asked for: functions that only take turns start without it."""
     if name in {"Client", "OpenReview", "RunHandle", "StreamChunk", "UpdateHandle"}:
-        from durable import client  # noqa: PLC0415
+        from durable import client  # noqa: PLC0415 - see the docstring
 
         return getattr(client, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

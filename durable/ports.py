@@ -332,11 +332,11 @@ class Blobs(Protocol):
 class NoBlobs:
     """The blobs of a deployment without a bucket: there are none, and none can be stored."""
 
-    def put(self, key: str, data: bytes) -> None:  # noqa: ARG002
+    def put(self, key: str, data: bytes) -> None:  # noqa: ARG002 - it refuses everything
         """Refuses."""
         raise NotAvailable("ctx.offload without a bucket (DURABLE_BUCKET)")
 
-    def get(self, key: str) -> bytes | None:  # noqa: ARG002
+    def get(self, key: str) -> bytes | None:  # noqa: ARG002 - it refuses everything
         """Finds nothing."""
         return None
 

@@ -44,7 +44,7 @@ def add_replaying(cli: typer.Typer, api: Callable[[str], Api], out: Console, err
     ) -> None:
         """Check that code takes recorded runs further, before it is deployed. Nothing is run or stored."""
         # What runs code is loaded only where it is needed: the other commands shall answer at once.
-        from durable.testing.replaying import ReplayFailed, read_history, replay  # noqa: PLC0415
+        from durable.testing.replaying import ReplayFailed, read_history, replay  # noqa: PLC0415 - see above
 
         code = _load(app)
         failed = 0

@@ -118,9 +118,8 @@ class Attempts:
         if len(doubtful) == 1 or (doubtful and dead_turns > 1):
             first = doubtful[0]
             if first.operation.policy.ephemeral and dead_turns <= 1:
-                return (
-                    None  # its result may have been held: it is written at once in this turn, so the next death tells
-                )
+                # Its result may have been held. It is written at once in this turn, so the next death tells.
+                return None
             first.attempt += 1
             return self._failed(first, AttemptInterrupted())
         return None

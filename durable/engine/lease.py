@@ -86,7 +86,7 @@ def acquire(
 def load(ports: Ports, run: Run, cache: HistoryCache, options: EngineOptions) -> tuple[Run, Loaded]:
     """Loads history and mailbox; after a take-over, fences what the lost epochs may still write."""
     cached = cache.take(run)
-    pages = _pages(ports, run.id, mailbox_only=cached is not None)
+    pages = pages_of(ports, run.id, mailbox_only=cached is not None)
     entries = (
         list(cached.entries) if cached is not None else list(unpacked(item for page in pages for item in page.entries))
     )
@@ -106,7 +106,7 @@ def load(ports: Ports, run: Run, cache: HistoryCache, options: EngineOptions) ->
 
 def load_messages(ports: Ports, run: Run) -> Iterable[StoredMessage]:
     """The mailbox as it is now, without what entries have consumed that are gone."""
-    messages = [message for page in _pages(ports, run.id, mailbox_only=True) for message in page.messages]
+    messages = [message for page in pages_of(ports, run.id, mailbox_only=True) for message in page.messages]
     buried = _buried(ports, run, messages, frozenset())
     return [message for message in messages if message.id not in buried]
 
@@ -118,7 +118,8 @@ def _buried(ports: Ports, run: Run, messages: Iterable[StoredMessage], consumed:
     return frozenset(ports.store.buried(run.lineage or run.id, unknown))
 
 
-def _pages(ports: Ports, run_id: str, *, mailbox_only: bool) -> Sequence[Page]:
+def pages_of(ports: Ports, run_id: str, *, mailbox_only: bool = False) -> Sequence[Page]:
+    """All pages of a run's partition, or of its mailbox alone, read one after another."""
     pages = [ports.store.load(run_id, mailbox_only=mailbox_only)]
     while (cursor := pages[-1].cursor) is not None:
         pages.append(ports.store.load(run_id, cursor=cursor, mailbox_only=mailbox_only))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from durable.engine.attempts import Attempts
+from durable.engine.lease import pages_of
 from durable.engine.pauses import Ended, OutOfTime, Pause, Quiescent
 from durable.engine.session import dead_turns
 from durable.engine.undoing import OUTCOME, Undo
@@ -44,12 +45,7 @@ def kept_entries(ports: Ports, run_id: str, entries: Iterable[Entry]) -> Sequenc
     """What was kept of iterations that are gone; nothing is asked for a run without loops."""
     if not any(entry.kind == "loop" for entry in entries):
         return ()
-    page = ports.store.load(run_id)
-    kept = list(page.kept)
-    while page.cursor is not None:
-        page = ports.store.load(run_id, cursor=page.cursor)
-        kept += page.kept
-    return kept
+    return [entry for page in pages_of(ports, run_id) for entry in page.kept]
 
 
 class Rollback:

@@ -108,7 +108,7 @@ class Journal:
         self.root = Scope()
         self._live_latest: Order | None = None
         self._sorted: list[str] | None = None
-        self._ahead: dict[str, list[Record]] = {}
+        self._ahead: list[Record] | None = None
         self._removed: list[str] = []
 
     def _index(self, entry: Entry) -> None:
@@ -221,9 +221,9 @@ class Journal:
         if self.order[self.position] is None and not self.unclaimed:
             return False
         # Not only in this scope: where it is the last thing in a branch or an iteration, what follows lies outside.
-        ahead = self._ahead.get("")
-        if ahead is None:
-            ahead = self._ahead[""] = self._records_in("")
+        if self._ahead is None:
+            self._ahead = list(self.records.values())
+        ahead = self._ahead
         while ahead and is_awaited(ahead[-1]):  # what was awaited once stays so: each record is looked at once
             ahead.pop()
         return bool(ahead)
@@ -232,7 +232,7 @@ class Journal:
         if self._sorted is None:
             self._sorted = sorted(self.records)
         start = bisect_left(self._sorted, prefix)
-        end = bisect_left(self._sorted, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else len(self._sorted)
+        end = bisect_left(self._sorted, prefix[:-1] + chr(ord(prefix[-1]) + 1))
         return [self.records[key] for key in self._sorted[start:end]]
 
     # The end of replay

@@ -78,7 +78,7 @@ def _serve() -> None:
         MotoRequestHandler,
         create_backend_app,
     )
-    from werkzeug.serving import make_server  # noqa: PLC0415
+    from werkzeug.serving import make_server  # noqa: PLC0415 - an extra
 
     class Quiet(MotoRequestHandler):
         def log_request(self, code: int | str = "-", size: int | str = "-") -> None: ...

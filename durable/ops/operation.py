@@ -231,11 +231,11 @@ class WaitOperation(Operation):
         """The deadline that the code asks for now."""
         raise NotImplementedError
 
-    def claim(self, messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:  # noqa: ARG002
+    def claim(self, messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:  # noqa: ARG002 - for those that take some
         """Those of the available messages, given in order of arrival, that it would consume; none: it is not ready."""
         return ()
 
-    def on_messages(self, messages: Sequence[StoredMessage]) -> str | None:  # noqa: ARG002
+    def on_messages(self, messages: Sequence[StoredMessage]) -> str | None:  # noqa: ARG002 - for those that take some
         """The value text of an entry that consumes these messages."""
         return None
 

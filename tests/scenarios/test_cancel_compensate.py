@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,11 +19,20 @@ done: list[str] = []
 running, proceed = threading.Event(), threading.Event()
 
 
+slow_bodies = 0
+ended = threading.Condition()
+
+
 @pytest.fixture(autouse=True)
-def forget() -> None:
+def forget() -> Iterator[None]:
+    """Bodies that were left behind end before the next test: they would write into its list."""
     done.clear()
     running.clear()
     proceed.clear()
+    yield
+    proceed.set()
+    with ended:
+        assert ended.wait_for(lambda: slow_bodies == 0, timeout=10)
 
 
 def book(what: str) -> str:
@@ -31,9 +41,17 @@ def book(what: str) -> str:
 
 
 def slow(what: str) -> str:
+    global slow_bodies  # noqa: PLW0603 - bodies are functions of the module
+    with ended:
+        slow_bodies += 1
     running.set()
     proceed.wait(5)
-    return book(what)
+    try:
+        return book(what)
+    finally:
+        with ended:
+            slow_bodies -= 1
+            ended.notify_all()
 
 
 def unbook(result: str, what: str) -> None:

@@ -137,7 +137,7 @@ class MemoryStore:
     def buried(self, run_id: str, message_ids: Sequence[str]) -> set[str]:
         return self._mailbox.buried(run_id, message_ids)
 
-    def put_reply(self, run_id: str, message_id: str, reply: str, *, expires_at: float) -> None:  # noqa: ARG002
+    def put_reply(self, run_id: str, message_id: str, reply: str, *, expires_at: float) -> None:  # noqa: ARG002 - memory forgets nothing
         self._mailbox.put_reply(run_id, message_id, reply)
 
     def get_reply(self, run_id: str, message_id: str) -> str | None:
