@@ -10,10 +10,13 @@ from botocore.config import Config
 
 from durable.adapters.clock import SystemClock, Ulids
 from durable.adapters.dynamodb.store import DynamoStore
+from durable.adapters.memory import TextSigning
 from durable.adapters.s3 import S3Blobs
+from durable.adapters.secrets import SecretSigning
 from durable.adapters.sqs import SqsRunQueue
+from durable.adapters.steps import SqsSteps
 from durable.adapters.timers import AwsTimers, ScheduleTarget
-from durable.ports import NoBlobs, Ports
+from durable.ports import NoBlobs, NoSigning, NoSteps, Ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from types_boto3_scheduler.client import EventBridgeSchedulerClient
     from types_boto3_sqs.client import SQSClient
 
+    from durable.ports import Signing, StepQueue
     from durable.settings import Settings
 
 CONFIG: Final = Config(
@@ -46,6 +50,8 @@ class Clients:
     scheduler: EventBridgeSchedulerClient
     make_s3: Callable[[], S3Client]
     """Made when it is first needed."""
+    make_secrets: Callable[[], Any]
+    """The same."""
 
 
 def make_clients(*, region: str | None = None) -> Clients:
@@ -63,6 +69,7 @@ def make_clients(*, region: str | None = None) -> Clients:
         sqs=cast("SQSClient", client("sqs")),
         scheduler=cast("EventBridgeSchedulerClient", client("scheduler")),
         make_s3=lambda: cast("S3Client", client("s3")),
+        make_secrets=lambda: client("secretsmanager"),
     )
 
 
@@ -90,4 +97,20 @@ def aws_ports(settings: Settings, clients: Clients | None = None) -> Ports:
         clock=clock,
         new_id=ids,
         blobs=S3Blobs(clients.make_s3, settings.bucket) if settings.bucket else NoBlobs(),
+        steps=_steps(settings, clients),
+        signing=_signing(settings, clients),
     )
+
+
+def _steps(settings: Settings, clients: Clients) -> StepQueue:
+    if settings.steps_queue_url is None and not settings.steps_queues:
+        return NoSteps()
+    return SqsSteps(clients.sqs, settings.steps_queue_url, settings.steps_queues)
+
+
+def _signing(settings: Settings, clients: Clients) -> Signing:
+    if settings.token_secret is not None:
+        return TextSigning(settings.token_secret.get_secret_value())
+    if settings.token_secret_arn is not None:
+        return SecretSigning(clients.make_secrets, settings.token_secret_arn)
+    return NoSigning()

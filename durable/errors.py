@@ -8,6 +8,8 @@ DurableError
 │   ├── WaitTimeout              a wait reached its deadline (a TimeoutError)
 │   ├── JoinError                branches of a join failed (an ExceptionGroup)
 │   ├── RaceError                every branch of a race failed (an ExceptionGroup)
+│   ├── ChildFailed              a child did not complete (also an instance of the user's own class)
+│   │   └── ChildCancelled · ChildTimedOut
 │   ├── MapError                 more items of a map failed than are tolerated
 │   └── TransactionRefused       a transaction wrote nothing (always inside a StepFailed)
 ├── decisions, raised by step code
@@ -23,6 +25,7 @@ DurableError
 │   ├── RunNotFound · RunAlreadyExists · RunEnded · RetryRefused · IdempotencyKeySpent · WorkflowNotRegistered
 │   ├── UpdateRejected           a validator, or the run itself, refused an update
 │   ├── NotWaiting · NotAReviewer · BlobGone
+│   ├── InvalidToken · TokenExpired   a token of a task, callback or webhook is not accepted
 ├── UpdateTimeout                an update is accepted and has no answer yet (a TimeoutError)
 ├── RunError                     how a run that did not complete is reported
 │   └── RunFailed · RunWasCancelled · RunTimedOut · RunDead · RunBlocked
@@ -38,7 +41,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from datetime import UTC, datetime
+from typing import Any, Final, Self
 
 
 class DurableError(Exception):
@@ -161,6 +165,37 @@ class RaceError(BranchesFailed):
     """Every branch of a race failed, so nobody won."""
 
     _said = 'race "{name}" has no winner; failed: {failures}'
+
+
+class ChildFailed(DurableError):
+    """A child ended and did not complete; `status` says how, `error` is its own error.
+
+    Where the class of that error is already loaded, it is also an instance of it, as StepFailed is.
+    """
+
+    def __init__(self, run_id: str, status: str, error: ErrorInfo) -> None:
+        self.run_id = run_id
+        self.status = status
+        self.error = error
+        super().__init__(run_id, status, error)
+
+    def __str__(self) -> str:
+        return f'child "{self.run_id}" {_HOW_IT_ENDED.get(self.status, self.status)}: {self.error}'
+
+    def matches(self, error: type[BaseException], /) -> bool:
+        """Whether the child's own error, or what its failed step raised, is of this class, by module and name."""
+        return self.error.matches(error) or (self.error.cause is not None and self.error.cause.matches(error))
+
+
+class ChildCancelled(ChildFailed):
+    """A child was cancelled."""
+
+
+class ChildTimedOut(ChildFailed):
+    """A child reached its own timeout."""
+
+
+_HOW_IT_ENDED: Final = {"cancelled": "was cancelled", "timed_out": "timed out", "dead": "died"}
 
 
 class MapError(DurableError):
@@ -412,6 +447,26 @@ class NotAReviewer(DurableError):
         self.run_id = run_id
         super().__init__(
             f'{reviewer!r} may not decide review "{review}" of run "{run_id}"; these may: {", ".join(reviewers) or "nobody"}'
+        )
+
+
+class InvalidToken(DurableError, ValueError):
+    """A token of a task, callback or webhook was not made by this deployment for this purpose, or was changed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the token is not valid here: it must be passed on exactly as it was received, to the deployment that made it, "
+            "and for what it was made"
+        )
+
+
+class TokenExpired(DurableError):
+    """A token of a task, callback or webhook was good, and its time is over."""
+
+    def __init__(self, expired_at: float) -> None:
+        self.expired_at = expired_at
+        super().__init__(
+            f"the token expired at {datetime.fromtimestamp(expired_at, UTC):%Y-%m-%d %H:%M:%S} UTC: its run does not wait any more"
         )
 
 

@@ -5,19 +5,32 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from durable.codec.comparison import same
-from durable.errors import DurableError, ErrorInfo, StepFailed
+from durable.errors import (
+    ChildCancelled,
+    ChildFailed,
+    ChildTimedOut,
+    DurableError,
+    ErrorInfo,
+    RunDead,
+    RunFailed,
+    RunTimedOut,
+    RunWasCancelled,
+    StepFailed,
+)
 from durable.model.limits import ERROR_CAUSES, ERROR_DATA_BYTES, ERROR_MESSAGE_CHARS
 
 if TYPE_CHECKING:
     from durable.model.entry import Entry
 
-_OWN: Final = ("name", "attempts", "error", "kind")
-"""Attributes of StepFailed; an error of the user's that has these too keeps its own in `error.data`."""
+F = TypeVar("F", bound=DurableError)
+
+_OWN: Final = ("name", "attempts", "error", "kind", "run_id", "status")
+"""Attributes of StepFailed and ChildFailed; an error of the user's that has these too keeps its own in `error.data`."""
 
 
 def record(exc: BaseException) -> ErrorInfo:
@@ -38,13 +51,36 @@ def step_failed(name: str, attempts: int, error: ErrorInfo, kind: str = "exhaust
     `except CardDeclined` works. Nothing is imported and the class's `__init__` is not called: its attributes are the
     recorded ones.
     """
-    cls = _mixed(error)
-    failed = _bare(cls)
+    return _failed(StepFailed, error, name=name, attempts=attempts, error=error, kind=kind)
+
+
+def child_failed(run_id: str, status: str, error: ErrorInfo) -> ChildFailed:
+    """The exception that the end of a child raises which did not complete.
+
+    It is also an instance of the class of the error that ended the child, as `step_failed` says; where a step's failure
+    did, of the class of that step's error.
+    """
+    kind = _KINDS_OF_CHILD_FAILED.get(status, ChildFailed)
+    cause = error.cause if error.matches(StepFailed) and error.cause is not None else error
+    return _failed(kind, cause, run_id=run_id, status=status, error=error)
+
+
+def ended_without_error(status: str, reason: str | None) -> ErrorInfo:
+    """Stands for the error of a run that ended by somebody's decision."""
+    kind = {"cancelled": RunWasCancelled, "timed_out": RunTimedOut, "dead": RunDead}.get(status, RunFailed)
+    return ErrorInfo(type=kind.__qualname__, module=kind.__module__, message=reason or f"it ended as {status}")
+
+
+_KINDS_OF_CHILD_FAILED: Final = {"cancelled": ChildCancelled, "timed_out": ChildTimedOut}
+
+
+def _failed(kind: type[F], cause: ErrorInfo, **own: Any) -> F:
+    failed = _bare(_mixed(kind, cause))
     if failed is None:
-        return StepFailed(name, attempts, error, kind)
-    failed.__dict__.update(_attributes(error))
-    failed.__dict__.update(name=name, attempts=attempts, error=error, kind=kind)
-    failed.args = (name, attempts, error, kind)
+        return kind(*own.values())
+    failed.__dict__.update(_attributes(cause))
+    failed.__dict__.update(own)
+    failed.args = tuple(own.values())
     return failed
 
 
@@ -53,6 +89,9 @@ def rebuild(error: ErrorInfo) -> BaseException:
     data = _attributes(error)
     if error.matches(StepFailed) and error.cause is not None:
         return step_failed(str(data.get("name")), int(data.get("attempts", 1)), error.cause, str(data.get("kind")))
+    if error.matches(ChildFailed) or error.matches(ChildCancelled) or error.matches(ChildTimedOut):
+        cause = error.cause or ErrorInfo(type="Exception", module="builtins", message=error.message)
+        return child_failed(str(data.get("run_id")), str(data.get("status")), cause)
     cls = _loaded(error.module, error.type)
     rebuilt = None if cls is None else _bare(cls)
     if rebuilt is None:
@@ -107,6 +146,15 @@ def _record(exc: BaseException, causes: int) -> ErrorInfo:
             data=data,
             cause=exc.error,
         )
+    if isinstance(exc, ChildFailed):
+        kind = _KINDS_OF_CHILD_FAILED.get(exc.status, ChildFailed)
+        return ErrorInfo(
+            type=kind.__qualname__,
+            module=kind.__module__,
+            message=_message(exc),
+            data={"run_id": exc.run_id, "status": exc.status},
+            cause=exc.error,
+        )
     cause = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
     return ErrorInfo(
         type=type(exc).__qualname__,
@@ -142,30 +190,30 @@ def _data(exc: BaseException) -> dict[str, Any] | None:
     return kept or None
 
 
-# Classes that are also StepFailed
+# Classes that are also StepFailed or ChildFailed
 
-_NEVER_MIXED: Final = (StepFailed, StopIteration, StopAsyncIteration)
+_NEVER_MIXED: Final = (StepFailed, ChildFailed, StopIteration, StopAsyncIteration)
 """A future refuses the two that end iterations, and the interpreter gives them a meaning of its own."""
 
-_mixtures: dict[type[BaseException], type[StepFailed]] = {}
+_mixtures: dict[tuple[type[BaseException], type[BaseException]], type[Any]] = {}
 
 
-def _mixed(error: ErrorInfo) -> type[StepFailed]:
+def _mixed(kind: type[F], error: ErrorInfo) -> type[F]:
     cls = _loaded(error.module, error.type)
     if cls is None or not issubclass(cls, Exception) or issubclass(cls, _NEVER_MIXED):
-        return StepFailed
+        return kind
     try:
-        return _mixtures[cls]
+        return _mixtures[kind, cls]
     except KeyError:
-        mixture = _mixtures[cls] = _mixture(cls)
+        mixture = _mixtures[kind, cls] = _mixture(kind, cls)
         return mixture
 
 
-def _mixture(cls: type[Exception]) -> type[StepFailed]:
+def _mixture(kind: type[F], cls: type[Exception]) -> type[F]:
     body = {
-        "__init__": StepFailed.__init__,
-        "__str__": StepFailed.__str__,
-        "__repr__": StepFailed.__str__,
+        "__init__": kind.__init__,
+        "__str__": kind.__str__,
+        "__repr__": kind.__str__,
         "__setattr__": Exception.__setattr__,
         # In logs and tracebacks it is called what the user calls it.
         "__module__": cls.__module__,
@@ -174,9 +222,9 @@ def _mixture(cls: type[Exception]) -> type[StepFailed]:
         **dict.fromkeys(_OWN),
     }
     try:
-        return cast("type[StepFailed]", type(cls.__name__, (StepFailed, cls), body))
-    except Exception:  # noqa: BLE001 - layout conflicts, metaclasses, __init_subclass__: then it stays a plain StepFailed
-        return StepFailed
+        return cast("type[F]", type(cls.__name__, (kind, cls), body))
+    except Exception:  # noqa: BLE001 - layout conflicts, metaclasses, __init_subclass__: then it stays a plain one
+        return kind
 
 
 def _loaded(module: str, qualname: str) -> type[BaseException] | None:

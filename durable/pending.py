@@ -9,7 +9,7 @@ from durable.errors import NotAvailable
 PENDING: Final = frozenset({
     # workflow code
     "ctx.call", "ctx.wait_for_event", "ctx.callback", "ctx.webhook",
-    "ctx.child", "ctx.start_child", "ctx.entity",
+    "ctx.entity",
     # registration
     "app.entity", "app.schedule", "app.on_event", "app.queue", "@app.workflow(singleton=...)",
     "@app.workflow(max_entries=...)",

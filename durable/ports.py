@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from durable.model.attributes import Attributes
+    from durable.model.delivery import TaskDelivery
     from durable.model.entry import Entry
     from durable.model.envelope import Envelope
     from durable.model.message import StoredMessage
-    from durable.model.run import CancelMode, Cut, Run, Settlement, Status
+    from durable.model.run import CancelMode, Cut, Run, Settlement, Status, Watcher
+    from durable.model.task import StepTask, TaskRow
     from durable.model.transaction import TransactItem
 
 __all__ = [
@@ -59,7 +61,10 @@ __all__ = [
     "RunQueue",
     "RunSummary",
     "Settled",
+    "Signing",
+    "StepQueue",
     "Store",
+    "TaskSource",
     "Timers",
     "WakesMoved",
 ]
@@ -252,8 +257,24 @@ class Store(Protocol):
     def terminate(self, run_id: str, *, now: float, reason: str) -> Run | None:
         """Ends an open run as cancelled, at once, fencing whoever holds it; the record after it, or None if there is none.
 
-        A run that has already ended is left as it is.
+        A run that has already ended is left as it is. Others have yet to be told: `outbox` is "terminate", due now.
         """
+        ...
+
+    def watch(self, run_id: str, watched: str, watcher: Watcher) -> Run | None:
+        """Notes that a run waits for the end of this one; the record after it, or None if there is none.
+
+        `watched` is the id of the lineage, if there is one: runs that continue one another share who waits for them.
+        Adds one to `wakes`, so that a turn which is about to end the run learns of it. Twice is once.
+        """
+        ...
+
+    def watchers(self, watched: str) -> Sequence[Watcher]:
+        """Who waits for the end of a run, strongly consistent; `watched` as in `watch`."""
+        ...
+
+    def clear_outbox(self, run_id: str, *, epoch: int) -> None:
+        """Notes that everybody has been told of the run's end; a no-op for another epoch."""
         ...
 
     def unblock(self, run_id: str, *, now: float) -> Run | None:
@@ -285,6 +306,28 @@ class Store(Protocol):
         """Ids of runs that are blocked under another code version than this, the oldest first; eventually consistent."""
         ...
 
+    def start_task(self, run_id: str, task_id: str, *, worker: str, now: float, expires_at: float) -> TaskRow:
+        """Notes that a worker begins with an attempt, which is a sign of life too.
+
+        Of one that was picked up before, the first time stays and the worker changes. One that is closed stays as it is.
+        """
+        ...
+
+    def beat_task(self, run_id: str, task_id: str, *, now: float, progress: str | None) -> TaskRow:
+        """Notes a sign of life; `progress` replaces what was told before, None leaves it. What is closed stays as it is.
+
+        A row that is missing is made, to be forgotten two weeks later: callbacks are not picked up.
+        """
+        ...
+
+    def close_task(self, run_id: str, task_id: str, *, reason: str, now: float, expires_at: float) -> TaskRow:
+        """Notes that the result of an attempt is no longer wanted; the first reason stays."""
+        ...
+
+    def get_task(self, run_id: str, task_id: str) -> TaskRow | None:
+        """What is known of an attempt, strongly consistent; None before anybody has begun with it."""
+        ...
+
     def delete_run(self, run_id: str) -> None:
         """Deletes everything about a run that has ended, its record last; the tombstones stay if a successor needs them.
 
@@ -298,6 +341,38 @@ class RunQueue(Protocol):
 
     def send(self, envelope: Envelope) -> None:
         """Returns once the envelope is durably accepted."""
+        ...
+
+
+class StepQueue(Protocol):
+    """The standard queues of the workers: unordered, at least once."""
+
+    def send(self, task: StepTask, *, delay: float = 0.0) -> None:
+        """Returns once the task is durably accepted, to be received after `delay` seconds (at most 900)."""
+        ...
+
+
+class TaskSource(Protocol):
+    """The end of a workers' queue that is received from; workers outside Lambda use it, and no engine."""
+
+    def receive(self, *, wait: float, hidden: float) -> Sequence[TaskDelivery]:
+        """A task, or none after `wait` seconds; nobody else receives it for `hidden` seconds."""
+        ...
+
+    def acknowledge(self, delivery_id: str) -> None:
+        """Deletes the task."""
+        ...
+
+    def hide(self, delivery_id: str, seconds: float) -> None:
+        """Nobody else receives it for so many seconds from now; 0 gives it back. Nothing, if somebody else has it."""
+        ...
+
+
+class Signing(Protocol):
+    """The secret with which tokens are signed."""
+
+    def keys(self) -> Sequence[bytes]:
+        """At least one key: the first signs, all of them verify."""
         ...
 
 
@@ -344,6 +419,22 @@ class NoBlobs:
         """Has nothing to delete."""
 
 
+class NoSteps:
+    """The workers of a deployment without a queue for them: there are none."""
+
+    def send(self, task: StepTask, *, delay: float = 0.0) -> None:  # noqa: ARG002 - it refuses everything
+        """Refuses."""
+        raise NotAvailable("ctx.call without a queue of remote steps (DURABLE_STEPS_QUEUE_URL)")
+
+
+class NoSigning:
+    """The secret of a deployment that has none: no token is made or accepted."""
+
+    def keys(self) -> Sequence[bytes]:
+        """Refuses."""
+        raise NotAvailable("a token without a secret (DURABLE_TOKEN_SECRET_ARN or DURABLE_TOKEN_SECRET)")
+
+
 class Clock(Protocol):
     """Time, so that a test can skip it."""
 
@@ -378,3 +469,5 @@ class Ports:
     clock: Clock
     new_id: Ids
     blobs: Blobs = field(default_factory=NoBlobs)
+    steps: StepQueue = field(default_factory=NoSteps)
+    signing: Signing = field(default_factory=NoSigning)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from durable.errors import InvalidInput
 from durable.model.limits import SQS_DELAY_SECONDS
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PREFIX: Final = "DURABLE_"
+
+
+def _object(value: Any) -> Any:
+    """What a variable holds that is a JSON object."""
+    return json.loads(value) if isinstance(value, str) else value
 
 
 class Settings(BaseModel):
@@ -27,6 +33,16 @@ class Settings(BaseModel):
     runs_queue_url: str
     runs_queue_arn: str
     timers_queue_url: str
+    steps_queue_url: str | None = None
+    """Where remote steps go, for the function of this deployment; without one only queues of their own take any."""
+    steps_queues: Annotated[dict[str, str], BeforeValidator(_object)] = Field(default_factory=dict[str, str])
+    """Addresses of queues of their own, by the name that `queue=` has: other workers serve them."""
+    token_secret_arn: str | None = None
+    """The secret in Secrets Manager that signs tokens."""
+    token_secret: SecretStr | None = None
+    """That secret itself, where there is no Secrets Manager; goes first."""
+    public_url: str | None = Field(default=None, pattern=r"^https?://[^\s?#]+$")
+    """Where outside parties reach the API: what addresses of callbacks and webhooks begin with."""
     bucket: str | None = None
     """Where `ctx.offload` keeps large values; without one it is refused."""
     schedule_group: str

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import zlib
+from math import ceil
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
 from durable.errors import ErrorInfo, LimitExceeded
 from durable.model.envelope import Deliver
-from durable.model.limits import COMPRESS_BYTES, ITEM_BYTES, NAME_BYTES, PAYLOAD_BYTES, QUEUE_BYTES
+from durable.model.limits import (
+    COMPRESS_BYTES,
+    ITEM_BYTES,
+    NAME_BYTES,
+    PAYLOAD_BYTES,
+    PROGRESS_BYTES,
+    QUEUE_BYTES,
+    SQS_DELAY_SECONDS,
+)
 from durable.model.message import StoredMessage
 
 if TYPE_CHECKING:
     from durable.model.entry import Entry
     from durable.model.envelope import Envelope
+    from durable.model.task import StepTask
 
 _BY_REFERENCE = "Store it elsewhere (S3) in a step and pass a reference to it."
 _OVERHEAD = 4 * 1024
@@ -81,6 +91,29 @@ def check_entry(entry: Entry) -> None:
 def check_message(message: StoredMessage) -> None:
     """Refuses a message that would not fit into the mailbox."""
     check_payload(f'message "{message.name}"', message.body)
+
+
+def check_progress(task_id: str, text: str | None) -> None:
+    """Refuses a heartbeat that tells too much."""
+    if text is not None and (size := len(text.encode())) > PROGRESS_BYTES:
+        raise LimitExceeded(
+            f'the progress of "{task_id}"', size, PROGRESS_BYTES, instead="Tell where it is, not what it has."
+        )
+
+
+def check_task(task: StepTask, body: str) -> None:
+    """Refuses a task that the queue would refuse."""
+    size = len(body.encode())
+    if size > QUEUE_BYTES:
+        raise LimitExceeded(f'the call of remote step "{task.name}"', size, QUEUE_BYTES, instead=_BY_REFERENCE)
+
+
+def check_delay(delay: float) -> int:
+    """Whole seconds, never less than asked for; refuses what a standard queue does not hold back."""
+    seconds = max(0, ceil(delay))
+    if seconds > SQS_DELAY_SECONDS:
+        raise LimitExceeded("the delay of a queue message", seconds, SQS_DELAY_SECONDS, unit="seconds")
+    return seconds
 
 
 def check_idempotency_key(key: str) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import TYPE_CHECKING
 
 from durable.adapters.errors import translated
-from durable.adapters.sizes import check_envelope
-from durable.errors import LimitExceeded
+from durable.adapters.sizes import check_delay, check_envelope
 from durable.model.envelope import to_body
-from durable.model.limits import SQS_DELAY_SECONDS
 
 if TYPE_CHECKING:
     from types_boto3_sqs.client import SQSClient
@@ -33,9 +30,7 @@ class SqsRunQueue:
 
 def send_later(client: SQSClient, queue_url: str, envelope: Envelope, delay: float) -> None:
     """Sends to a standard queue. Delays have whole seconds: never early, so up to a second late."""
-    seconds = max(0, ceil(delay))
-    if seconds > SQS_DELAY_SECONDS:
-        raise LimitExceeded("the delay of a queue message", seconds, SQS_DELAY_SECONDS, unit="seconds")
+    seconds = check_delay(delay)
     body = to_body(envelope)
     check_envelope(envelope, body)
     with translated("SQS"):

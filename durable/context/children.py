@@ -5,19 +5,31 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NoReturn, ParamSpec, cast, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, cast, overload
 
 from typing_extensions import TypeVar
 
 from durable.context.part import Op, Part
 from durable.definitions import Workflow, input_text
 from durable.model.duration import Duration
+from durable.model.ids import check_new_run_id
+from durable.model.tags import check_tags
+from durable.ops.child import (
+    ChildOperation,
+    ChildOrder,
+    ChildResultOperation,
+    CloseChildOperation,
+    ParentClose,
+    StartChildOperation,
+)
 from durable.ops.continuation import ContinuationOperation
 from durable.options import MISSING
 from durable.pending import not_available
 
 if TYPE_CHECKING:
     from durable.context.context import Context
+    from durable.execution import Execution
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,24 +38,34 @@ R = TypeVar("R")
 E = TypeVar("E")
 R_co = TypeVar("R_co", covariant=True)
 
-ParentClose = Literal["cancel", "abandon"]
-
 
 class ChildHandle(Generic[R_co]):
-    """A child that has been started."""
+    """A child that has been started. It may be passed on, also out of a branch."""
 
-    __slots__ = ("id",)
+    __slots__ = ("_execution", "_result", "_started_at", "_workflow", "id")
 
-    def __init__(self, id: str) -> None:
+    def __init__(self, execution: Execution, id: str, started_at: str, workflow: Workflow[Any, R_co]) -> None:
+        self._execution = execution
         self.id = id
+        """The run's id: for the client, for `ctx.mailbox.send`."""
+        self._started_at = started_at
+        self._workflow = workflow
+        self._result: ChildResultOperation | None = None
 
     def result(self) -> Op[R_co]:
-        """The child's output, when it has completed."""
-        not_available("ctx.start_child")
+        """The child's output, when it has completed.
+
+        Raises:
+            ChildFailed: It ended otherwise.
+        """
+        if self._result is not None and not self._result.given_up:
+            return self._result.again()
+        self._result = ChildResultOperation(self._execution, self.id, self._started_at, self._workflow)
+        return self._result
 
     def cancel(self) -> Op[None]:
-        """Asks the child to end."""
-        not_available("ctx.start_child")
+        """Asks the child to end; returns once that is sure to reach it."""
+        return CloseChildOperation(self._execution, self.id, self._started_at)
 
 
 class EntityRef(Generic[E]):
@@ -106,13 +128,29 @@ class Children(Part):
         tags: Sequence[str] = (),
         parent_close: ParentClose = "cancel",
     ) -> Op[R]: ...
-    def child(self, workflow: Any, /, *input: Any, **_options: Any) -> Any:
-        """Starts a run of the workflow and gives its output.
+    def child(
+        self,
+        workflow: Any,
+        input: Any = MISSING,
+        /,
+        *,
+        id: str | None = None,
+        tags: Sequence[str] = (),
+        parent_close: ParentClose = "cancel",
+    ) -> Any:
+        """Starts a run of the workflow and gives its output. A run of this id that exists with the same input will do.
+
+        Args:
+            workflow: The workflow.
+            input: What it takes.
+            id: The child's id; one that is derived from this run and place if it is left out.
+            tags: Those of the workflow are added.
+            parent_close: What becomes of the child when this run ends, or stops waiting, before it.
 
         Raises:
-            ChildFailed: It ended otherwise.
+            ChildFailed: It ended otherwise. Also an instance of the class of the error that ended it.
         """
-        self._missing("ctx.child")
+        return ChildOperation(self._execution, _order("ctx.child", workflow, input, id, tags, parent_close))
 
     @overload
     def start_child(
@@ -135,9 +173,19 @@ class Children(Part):
         tags: Sequence[str] = (),
         parent_close: ParentClose = "cancel",
     ) -> Op[ChildHandle[R]]: ...
-    def start_child(self, workflow: Any, /, *input: Any, **_options: Any) -> Any:
-        """Starts a run of the workflow and gives a handle to it."""
-        self._missing("ctx.start_child")
+    def start_child(
+        self,
+        workflow: Any,
+        input: Any = MISSING,
+        /,
+        *,
+        id: str | None = None,
+        tags: Sequence[str] = (),
+        parent_close: ParentClose = "cancel",
+    ) -> Any:
+        """Starts a run of the workflow and gives a handle to it; the arguments are those of `ctx.child`."""
+        order = _order("ctx.start_child", workflow, input, id, tags, parent_close)
+        return StartChildOperation(self._execution, order, partial(ChildHandle[Any], self._execution))
 
     @overload
     def continue_as_new(self, workflow: Workflow[None, Any], /) -> Op[NoReturn]: ...
@@ -163,3 +211,22 @@ class Children(Part):
     def entity(self, cls: type[E], key: str, /) -> EntityRef[E]:
         """The entity of this class and key."""
         self._missing("ctx.entity")
+
+
+def _order(
+    call: str, workflow: Any, input: Any, id: str | None, tags: Sequence[str], parent_close: ParentClose
+) -> ChildOrder:
+    if not isinstance(workflow, Workflow):
+        raise TypeError(
+            f"{call}() takes a registered workflow and its input, not {type(workflow).__name__}: await {call}(fulfil, order)"
+        )
+    if parent_close not in {"cancel", "abandon"}:
+        raise ValueError(f'{call}(parent_close=...) is "cancel" or "abandon", not {parent_close!r}')
+    known = cast("Workflow[Any, Any]", workflow)
+    return ChildOrder(
+        workflow=known,
+        input=input_text(known, input),
+        id=None if id is None else check_new_run_id(id),
+        tags=check_tags((*known.tags, *check_tags(tags))),
+        close=parent_close,
+    )

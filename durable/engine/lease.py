@@ -51,7 +51,7 @@ class Loaded:
     def unread(self) -> int:
         """How many of the messages no entry has consumed."""
         consumed = self.consumed
-        return sum(message.id not in consumed for message in self.messages)
+        return sum(message.awaits_consumption and message.id not in consumed for message in self.messages)
 
 
 def acquire(
@@ -59,7 +59,7 @@ def acquire(
 ) -> Lease | Run | None:
     """Takes the lease, or makes sure that its holder will look again; None when there is nothing to do here.
 
-    A run that goes on as another one is given as it is.
+    A run that goes on as another one, or that owes something to others since its end, is given as it is.
     """
     owner = ports.new_id()
     for _ in range(ACQUIRE_TRIES):
@@ -73,7 +73,7 @@ def acquire(
             case Acquired(run):
                 return Lease(run, ends - options.reserve_of(left))
             case NotRunnable(run):
-                return run if run.successor is not None else None
+                return run if run.successor is not None or run.outbox is not None else None
             case Missing():
                 return None
             case Held():

@@ -11,20 +11,21 @@ from pydantic_core import to_json
 
 from durable.engine.announcing import Announcer
 from durable.engine.attempts import Attempts, earliest
+from durable.engine.dispatching import Dispatcher
 from durable.engine.lease import load_messages
 from durable.engine.mailbox import Mailbox
 from durable.engine.pauses import Continues, Ended, OutOfTime, Pause, Quiescent, Stopped
 from durable.engine.replying import reply_recorded
-from durable.engine.sending import send_recorded, to_record
 from durable.engine.stopping import CancellationRecord, Ending, verdict
 from durable.engine.transacting import transact
 from durable.engine.waiting import Waits
 from durable.errors import Fenced, UndecodableHistory
 from durable.execution import Raised
 from durable.ops.continuation import ContinuationOperation
+from durable.ops.dispatched import DispatchedOperation
+from durable.ops.effect import EffectOperation
 from durable.ops.operation import KnownOperation, WaitOperation
 from durable.ops.review import ReviewOperation
-from durable.ops.send import SendOperation
 from durable.ops.step import StepOperation
 from durable.ops.transact import TransactOperation
 from durable.ops.update import AnswerOperation
@@ -63,7 +64,7 @@ class Session:
         self._loaded = loaded
         self._waits = Waits()
         self._reviews: list[ReviewOperation] = []
-        self._known: deque[KnownOperation | SendOperation | TransactOperation] = deque()
+        self._known: deque[KnownOperation | EffectOperation | TransactOperation] = deque()
         self._announcer = Announcer(
             ports, lease.run, execution.journal.outgoing, writer.streams, code_version=code_version
         )
@@ -71,6 +72,7 @@ class Session:
         self._continuation: ContinuationOperation | None = None
         self._wakes = lease.run.wakes
         self._next_look = ports.clock.monotonic() + options.watch
+        self._dispatcher = Dispatcher(ports, lease.run, writer, self._deliver)
         self._steps = Attempts(
             run_id=lease.run.id, writer=writer, runner=runner, clock=ports.clock, options=options, ends=lease.ends,
             longest=longest,
@@ -78,8 +80,8 @@ class Session:
 
     @property
     def unread(self) -> int:
-        """How many messages nobody has consumed."""
-        return len(self._mailbox)
+        """How many messages nobody has consumed, of those that somebody has sent."""
+        return sum(message.awaits_consumption for message in self._mailbox.unread)
 
     @property
     def messages(self) -> Sequence[StoredMessage]:
@@ -114,6 +116,7 @@ class Session:
     def begin(self) -> None:
         """Replays the history and takes in the first operations without a record."""
         self._execution.advance()
+        self._dispatcher.resume(self._execution.journal.parked.values())
         results = self._take_in()
         if self.verdict is not None:
             return
@@ -132,10 +135,14 @@ class Session:
                     continue
                 return Continues(self._continuation)
             self._steps.forget_cancelled()
+            self._dispatcher.close_cancelled()
             if self._ports.clock.monotonic() < self._ends and self._record_next():
                 continue
             self._announcer.store()  # before bodies of steps run for long
             self._show_reviews()
+            if self._dispatcher and self._ports.clock.monotonic() < self._ends:
+                self._mailbox.add(self._dispatcher.dispatch())
+                continue
             out_of_time = self._steps.start_due()
             if self._steps.running:
                 self._await_step()
@@ -194,10 +201,9 @@ class Session:
             operation = self._known.popleft()
             if operation.dead:
                 continue
-            if isinstance(operation, SendOperation):
-                entry = self._writer.write(operation, value=to_record(operation, self._run.epoch))
-                self._writer.confirm()
-                send_recorded(self._ports, entry)
+            if isinstance(operation, EffectOperation):
+                entry, answer = self._dispatcher.perform(operation)
+                self._mailbox.add(() if answer is None else (answer,))
             elif isinstance(operation, TransactOperation):
                 entry = transact(self._writer, operation)
             else:
@@ -216,11 +222,16 @@ class Session:
             return True
         self._waits.remove(wait)
         if ready.messages:
-            entry = self._writer.write(wait, value=wait.on_messages(ready.messages), messages=tuple(ready.messages))
+            entry = self._writer.write(
+                wait, value=wait.on_messages(ready.messages), error=wait.error_of(ready.messages),
+                messages=tuple(ready.messages),
+            )  # fmt: skip
             self._mailbox.consume(ready.messages)
         else:
             value, error = wait.on_deadline()
             entry = self._writer.write(wait, value=value, error=error)
+        if isinstance(wait, DispatchedOperation):
+            self._dispatcher.done(wait)
         self._deliver(entry)
         return True
 
@@ -280,8 +291,11 @@ class Session:
                     results.append(self._steps.admit(operation))
                 case KnownOperation(answered=True):
                     continue
-                case SendOperation() | TransactOperation() | KnownOperation():
+                case EffectOperation() | TransactOperation() | KnownOperation():
                     self._known.append(operation)
+                case DispatchedOperation():
+                    self._dispatcher.admit(operation)
+                    self._waits.add(operation)
                 case WaitOperation():
                     self._waits.add(operation)
                     if isinstance(operation, ReviewOperation):

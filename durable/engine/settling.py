@@ -175,6 +175,14 @@ def undone(
     )  # fmt: skip
 
 
+def as_settled(run: Run, settlement: Settlement) -> Run:
+    """The record of a run that this settlement has ended, as far as others are told of it."""
+    return replace(
+        run, status=settlement.status, output=settlement.output, output_stored=settlement.output_stored,
+        error=settlement.error, reason=settlement.reason, outbox=settlement.outbox, clean_epoch=run.epoch,
+    )  # fmt: skip
+
+
 def _retry_of(run: Run) -> tuple[Wait, ...]:
     """That it was retried counts as long as its code is executed, be it to check that it replays."""
     return tuple(wait for wait in run.waits if wait.digest.startswith(RETRIED))

@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from durable.engine import settling
+from durable.engine import outbox, settling
 from durable.engine.cache import HistoryCache
 from durable.engine.continuing import Handover, with_carried
 from durable.engine.lease import Lease, Loaded, acquire, load, load_messages
@@ -68,8 +68,11 @@ class Turns:
         lease = acquire(
             self.ports, run_id, ends=ends, options=self.options, code_version=self.code_version, due_is_near=due_is_near
         )
+        if lease is None:
+            return None
         if not isinstance(lease, Lease):
-            return None if lease is None else lease.successor
+            outbox.pay(self.ports, lease)
+            return lease.successor
         try:
             self._go(lease, longest)
         except Fenced as lost:
@@ -84,7 +87,9 @@ class Turns:
         run = with_deadline(self.app, run, self.ports.clock.now())
         lease = Lease(run, lease.ends)
         loaded = with_carried(self.ports, run, loaded)
-        repeat_effects(self.ports, run, loaded.entries)
+        if sent := repeat_effects(self.ports, run, loaded.entries):
+            known = {message.id for message in loaded.messages}
+            loaded = replace(loaded, messages=[*loaded.messages, *(m for m in sent if m.id not in known)])
         consumed = loaded.consumed
         if obsolete := [message.id for message in loaded.messages if message.id in consumed]:
             self.ports.store.delete_messages(run.id, obsolete)
@@ -182,11 +187,15 @@ class Turns:
         self, lease: Lease, loaded: Loaded, writer: EntryWriter, settlement: Settlement, wakes: int | None = None
     ) -> Run | None:
         """The run record if the run must be looked at again; None once the turn is over."""
+        entries = [*loaded.entries, *writer.written]
+        settlement = outbox.with_debts(lease.run, entries, settlement)
         answer = self.ports.store.settle(lease.run.id, epoch=lease.run.epoch, wakes=wakes, settlement=settlement)
         match answer:
             case WakesMoved(run=moved):
                 return moved
             case Settled():
+                if settlement.outbox is not None:
+                    outbox.pay(self.ports, settling.as_settled(lease.run, settlement), entries)
                 if settlement.status == "rolling_back" and settlement.due_at == settlement.at:
                     self._wake(lease.run.id, "rolls back")
                 if not settlement.terminal and settlement.ending is None:

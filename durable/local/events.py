@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,14 @@ def _record(message: Mapping[str, Any], queue_arn: str, region: str) -> dict[str
         "eventSourceARN": queue_arn,
         "awsRegion": region,
     }
+
+
+def bus_event(messages: Sequence[Mapping[str, Any]], *, queue_arn: str, region: str) -> dict[str, Any]:  # noqa: ARG001 - as `queue_event` has it
+    """The event of an EventBridge rule, from the one message that the emulated rule put into the queue."""
+    (message,) = messages
+    event: dict[str, Any] = json.loads(message["Body"])
+    event.pop("ingestion-time", None)  # the emulator's own
+    return event
 
 
 def rate_event(now: float, *, rule: str, region: str) -> dict[str, Any]:

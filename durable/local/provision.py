@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -11,18 +12,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import boto3
 
-from durable.local.template import Expression, Template, read_template, referred
+from durable.local.rules import RULE, LocalTarget, arn_of, local_targets
+from durable.local.template import Expression, StandIns, Template, read_template, referred
 
 if TYPE_CHECKING:
     from types_boto3_cloudformation import CloudFormationClient
     from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_events import EventBridgeClient
     from types_boto3_scheduler import EventBridgeSchedulerClient
 
 REGION: Final = "us-east-1"
+API_URL: Final = "http://127.0.0.1:8321"  # of `durable dev`
 _DECLARED: Final = {
     "AWS::Lambda::Function": ("Handler", "Timeout", "MemorySize"),
     "AWS::Lambda::EventSourceMapping": ("EventSourceArn", "BatchSize", "MaximumBatchingWindowInSeconds"),
-    "AWS::Events::Rule": ("ScheduleExpression",),
+    RULE: ("ScheduleExpression",),
     "AWS::ApiGatewayV2::Route": ("RouteKey", "AuthorizationType"),
     "AWS::Scheduler::ScheduleGroup": ("Name",),
 }
@@ -61,6 +65,15 @@ class QueueSource:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleSource:
+    """A function that is invoked with each event that a rule picks from a bus: locally the rule queues them for it."""
+
+    function: str
+    queue_url: str
+    queue_arn: str
+
+
+@dataclass(frozen=True, slots=True)
 class RateSource:
     """A function that is invoked every so many seconds."""
 
@@ -78,7 +91,7 @@ class HttpSource:
     """`AWS_IAM`, `JWT` or `NONE`."""
 
 
-EventSource: TypeAlias = QueueSource | RateSource | HttpSource
+EventSource: TypeAlias = QueueSource | RuleSource | RateSource | HttpSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +129,9 @@ def provision(
     endpoint: str | None = None,
     stack: str = "durable",
     region: str = REGION,
+    api_url: str = API_URL,
 ) -> Provisioned:
-    """Create the template's table, queues and schedule groups, and return what a runner of its functions needs.
+    """Create what the template keeps things in, and return what a runner of its functions needs.
 
     Functions, roles, logs, alarms and the HTTP API are not created: the runner stands in for them.
 
@@ -127,6 +141,7 @@ def provision(
         endpoint: Address of a moto server; None inside `moto.mock_aws()`. Real credentials are never used.
         stack: Name of the stack, which prefixes the names of queues and groups.
         region: Region to create everything in.
+        api_url: Where the runner will answer for the HTTP API.
 
     Raises:
         RuntimeError: the emulator could not create the stack.
@@ -135,7 +150,12 @@ def provision(
     given = dict(parameters or {})
     template = read_template(template_path, given, region=region)
     emulator = _Emulator(endpoint, region)
-    evaluated = _create_stack(emulator, stack, template, given)
+    _create_buses(emulator, template, given)
+    stand_ins = {
+        **_create_secrets(emulator, stack, template),
+        **{(name, "ApiEndpoint"): api_url for name in template.of_type("AWS::ApiGatewayV2::Api")},
+    }
+    evaluated = _create_stack(emulator, stack, template, given, stand_ins)
     groups = tuple(evaluated(group["Name"]) for group in template.of_type("AWS::Scheduler::ScheduleGroup").values())
     _create_schedule_groups(emulator, groups)
     _expire_items(emulator, template, evaluated)
@@ -146,6 +166,7 @@ def provision(
         functions={function.name: function for function in _functions(template, evaluated)},
         sources=(
             *_queue_sources(template, evaluated),
+            *_rule_sources(template, evaluated),
             *_rate_sources(template, evaluated),
             *_http_sources(template, evaluated),
         ),
@@ -179,9 +200,38 @@ class _Evaluated:
         return self._answers[_key(expression)] if isinstance(expression, dict) else str(expression)
 
 
-def _create_stack(emulator: _Emulator, stack: str, template: Template, parameters: Mapping[str, str]) -> _Evaluated:
+def _create_buses(emulator: _Emulator, template: Template, parameters: Mapping[str, str]) -> None:
+    """Create the buses that the template expects to be there; the default one always is."""
+    events: EventBridgeClient = emulator.client("events")
+    declared: Mapping[str, Any] = template.body["Parameters"]
+    for rule in template.of_type(RULE).values():
+        match rule.get("EventBusName", "default"):
+            case {"Ref": str(name)} if name in declared:
+                bus = parameters.get(name, declared[name].get("Default", ""))
+            case {}:  # one that the template itself creates
+                continue
+            case bus:
+                pass
+        if (name := bus.rpartition("/")[2]) != "default":
+            with contextlib.suppress(events.exceptions.ResourceAlreadyExistsException):
+                events.create_event_bus(Name=name)
+
+
+def _create_secrets(emulator: _Emulator, stack: str, template: Template) -> StandIns:
+    """Create the secrets that CloudFormation would generate, and tell their ARNs."""
+    made: dict[tuple[str, str], Expression] = {}
+    secrets = emulator.client("secretsmanager")
+    for name, secret in template.of_type("AWS::SecretsManager::Secret").items():
+        generated = secrets.get_random_password(**secret["GenerateSecretString"])["RandomPassword"]
+        made[name, "Ref"] = secrets.create_secret(Name=f"{stack}-{name}", SecretString=generated)["ARN"]
+    return made
+
+
+def _create_stack(
+    emulator: _Emulator, stack: str, template: Template, parameters: Mapping[str, str], stand_ins: StandIns
+) -> _Evaluated:
     questions = list({_key(expression): expression for expression in _expressions(template)}.items())
-    body = template.created_locally({f"Answer{i}": expression for i, (_, expression) in enumerate(questions)})
+    body = template.created_locally({f"Answer{i}": asked for i, (_, asked) in enumerate(questions)}, stand_ins)
     cloudformation: CloudFormationClient = emulator.client("cloudformation")
     cloudformation.create_stack(
         StackName=stack,
@@ -205,6 +255,8 @@ def _expressions(template: Template) -> Iterator[Expression]:
             yield from (value for value in values if isinstance(value, dict))
     for kind in ("AWS::SQS::Queue", "AWS::DynamoDB::Table"):
         yield from ({"Ref": name} for name in template.of_type(kind))
+    for target in _targets(template):
+        yield from ({"Ref": target.queue}, arn_of(target.queue))
 
 
 def _create_schedule_groups(emulator: _Emulator, names: tuple[str, ...]) -> None:
@@ -248,8 +300,23 @@ def _queue_sources(template: Template, evaluated: _Evaluated) -> Iterator[QueueS
         )
 
 
+def _targets(template: Template) -> Iterator[LocalTarget]:
+    return local_targets(template.of_type(RULE))
+
+
+def _rule_sources(template: Template, evaluated: _Evaluated) -> Iterator[RuleSource]:
+    for target in _targets(template):
+        yield RuleSource(
+            function=target.function,
+            queue_url=evaluated({"Ref": target.queue}),
+            queue_arn=evaluated(arn_of(target.queue)),
+        )
+
+
 def _rate_sources(template: Template, evaluated: _Evaluated) -> Iterator[RateSource]:
-    for name, rule in template.of_type("AWS::Events::Rule").items():
+    for name, rule in template.of_type(RULE).items():
+        if "ScheduleExpression" not in rule:
+            continue
         expression = evaluated(rule["ScheduleExpression"])
         rate = _RATE.fullmatch(expression)
         if rate is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from zoneinfo import ZoneInfo
 
 from durable.local.events import queue_event, rate_event
@@ -42,13 +42,28 @@ class Notice:
 Report = Callable[[Notice], None]
 
 
+class MakeEvent(Protocol):
+    """What a function is invoked with for these messages."""
+
+    def __call__(self, messages: Sequence[Mapping[str, Any]], *, queue_arn: str, region: str) -> dict[str, Any]: ...
+
+
 class QueuePoller:
     """Feeds a queue's messages to a function in batches, as an SQS event source mapping does."""
 
     def __init__(
-        self, source: QueueSource, function: LocalFunction, sqs: SQSClient, *, region: str, batches: int, report: Report
+        self,
+        source: QueueSource,
+        function: LocalFunction,
+        sqs: SQSClient,
+        *,
+        region: str,
+        batches: int,
+        report: Report,
+        event: MakeEvent = queue_event,
     ) -> None:
         self.name = f"queue {source.queue_arn.rpartition(':')[2]}"
+        self._event = event
         self._source = source
         self._function = function
         self._sqs = sqs
@@ -114,7 +129,7 @@ class QueuePoller:
             self._slots.release()
 
     def _handle(self, messages: list[dict[str, Any]]) -> None:
-        event = queue_event(messages, queue_arn=self._source.queue_arn, region=self._region)
+        event = self._event(messages, queue_arn=self._source.queue_arn, region=self._region)
         outcome = self._function.invoke(event)
         come_back = "its message comes back" if len(messages) == 1 else f"its {len(messages)} messages come back"
         tell(outcome, self._function.name, self._report, f"; {come_back}")

@@ -15,11 +15,11 @@ import boto3
 
 from durable.adapters.clock import SystemClock
 from durable.local.emulator import Emulator
-from durable.local.events import HttpRequest
+from durable.local.events import HttpRequest, bus_event, queue_event
 from durable.local.front import Front
 from durable.local.functions import LocalFunction
-from durable.local.provision import REGION, HttpSource, Provisioned, QueueSource, RateSource, provision
-from durable.local.sources import Notice, QueuePoller, Rate, Report, Schedules
+from durable.local.provision import REGION, HttpSource, Provisioned, QueueSource, RateSource, RuleSource, provision
+from durable.local.sources import MakeEvent, Notice, QueuePoller, Rate, Report, Schedules
 from durable.ports import Clock
 
 DEFAULT_PORT: Final = 8321
@@ -166,21 +166,24 @@ class LocalStack:
 
     def _provision(self) -> Provisioned:
         parameters = {"App": self._options.app, **self._options.parameters}
-        provisioned = provision(self._options.template, parameters, endpoint=self.endpoint, region=REGION)
+        provisioned = provision(
+            self._options.template, parameters, endpoint=self.endpoint, region=REGION, api_url=self.url
+        )
         if self._options.timeout is None:
             return provisioned
         return self._with_timeout(provisioned, self._options.timeout)
 
     def _with_timeout(self, provisioned: Provisioned, seconds: int) -> Provisioned:
-        """Other seconds for the functions that queues invoke, and the queues' visibility timeouts to match."""
-        queues = [source for source in provisioned.sources if isinstance(source, QueueSource)]
+        """Other seconds for the function that takes turns, and visibility timeouts to match for its queues."""
+        fed = [source for source in provisioned.sources if isinstance(source, QueueSource)]
+        orchestrator = {source.function for source in fed if source.queue_url == provisioned.runs_queue_url}
+        queues = [source for source in fed if source.function in orchestrator]
         sqs = self._client("sqs")
         for source in queues:
             visibility = {"VisibilityTimeout": str(seconds + _LEASE_MARGIN)}
             sqs.set_queue_attributes(QueueUrl=source.queue_url, Attributes=visibility)
-        invoked = {source.function for source in queues}
         functions = {
-            name: replace(function, timeout=seconds) if name in invoked else function
+            name: replace(function, timeout=seconds) if name in orchestrator else function
             for name, function in provisioned.functions.items()
         }
         return replace(provisioned, functions=functions)
@@ -224,8 +227,11 @@ class LocalStack:
         for source in self.provisioned.sources:
             match source:
                 case QueueSource():
-                    function = self._functions[source.function]
-                    sources.append(QueuePoller(source, function, sqs, region=REGION, batches=2, report=self._report))
+                    sources.append(self._poller(source, sqs))
+                case RuleSource(function=name, queue_url=url, queue_arn=arn):
+                    # One event an invocation, and it comes again if the invocation fails.
+                    queue = QueueSource(name, url, arn, fifo=False, batch_size=1, window=0, partial_failures=False)
+                    sources.append(self._poller(queue, sqs, event=bus_event))
                 case RateSource():
                     function = self._functions[source.function]
                     sources.append(Rate(source, function, region=REGION, clock=self._clock, report=self._report))
@@ -235,6 +241,12 @@ class LocalStack:
         groups = self.provisioned.schedule_groups
         sources.append(Schedules(groups, scheduler, sqs, clock=self._clock, report=self._report))
         return sources
+
+    def _poller(self, source: QueueSource, sqs: Any, event: MakeEvent = queue_event) -> QueuePoller:
+        # A function that takes one message at a time needs all its processes to get on.
+        batches = self._options.concurrency if source.batch_size == 1 else 2
+        function = self._functions[source.function]
+        return QueuePoller(source, function, sqs, region=REGION, batches=batches, report=self._report, event=event)
 
     def _client(self, service: Any) -> Any:
         session: Any = boto3.Session("local", "local", region_name=REGION)  # cannot reach a real account

@@ -15,12 +15,17 @@ from samtranslator.yaml_helper import (  # pyright: ignore[reportMissingTypeStub
     yaml_parse,  # pyright: ignore[reportUnknownVariableType]
 )
 
+from durable.local.rules import RULE, local_rules
+
 Properties: TypeAlias = dict[str, Any]
 Expression: TypeAlias = Any
 """A property's value: a literal, or a function such as `{"Ref": "Table"}` that only a stack can evaluate."""
 
-CREATED: Final = frozenset({"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::S3::Bucket"})
-"""What moto's CloudFormation creates. It drops Scheduler resources, and it fails on those of HTTP APIs."""
+StandIns: TypeAlias = Mapping[tuple[str, str], Expression]
+"""What stands for an attribute (or `Ref`) of a resource that the emulator's CloudFormation does not create."""
+
+CREATED: Final = frozenset({"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::S3::Bucket", "AWS::Events::EventBus"})
+"""What moto's CloudFormation creates. It drops Scheduler resources and secrets, and fails on those of HTTP APIs."""
 
 _PLACEHOLDER: Final = re.compile(r"\$\{([A-Za-z0-9]+)(\.[A-Za-z0-9]+)?\}")
 
@@ -38,11 +43,12 @@ class Template:
             name: resource.get("Properties", {}) for name, resource in resources.items() if resource["Type"] == kind
         }
 
-    def created_locally(self, questions: Mapping[str, Expression]) -> dict[str, Any]:
+    def created_locally(self, questions: Mapping[str, Expression], stand_ins: StandIns | None = None) -> dict[str, Any]:
         """The template of the local stack; the answers to the questions will be among its outputs.
 
         An output of the original stays if everything that it refers to is created locally.
         """
+        known = dict(stand_ins or {})
         sections = {name: self.body[name] for name in ("Mappings", "Conditions") if name in self.body}
         # A reference to a parameter is text, of a number too; moto makes a number of it, which no mapping has as a key.
         parameters = {
@@ -51,8 +57,9 @@ class Template:
         }
         resources: dict[str, Any] = self.body["Resources"]
         created = {name: resource for name, resource in resources.items() if resource["Type"] in CREATED}
+        created |= local_rules(self.of_type(RULE), self.of_type("AWS::Lambda::Function"))
         outputs = {name: {"Value": output["Value"]} for name, output in self._local_outputs()}
-        asked = {name: {"Value": self._with_stand_ins(question)} for name, question in questions.items()}
+        asked = {name: {"Value": self._with_stand_ins(question, known)} for name, question in questions.items()}
         return {**sections, "Parameters": parameters, "Resources": created, "Outputs": outputs | asked}
 
     def _local_outputs(self) -> Iterator[tuple[str, Any]]:
@@ -62,22 +69,24 @@ class Template:
             if elsewhere.isdisjoint(references(output["Value"])):
                 yield name, output
 
-    def _with_stand_ins(self, expression: Expression) -> Expression:
+    def _with_stand_ins(self, expression: Expression, known: StandIns) -> Expression:
         """The expression without references to resources that the local stack lacks."""
         match expression:
             case {"Ref": str(name)}:
-                return self._stand_in(name, "Ref") or expression
+                return self._stand_in(name, "Ref", known) or expression
             case {"Fn::GetAtt": [str(name), str(attribute)]}:
-                return self._stand_in(name, attribute) or expression
+                return self._stand_in(name, attribute, known) or expression
             case dict():
                 entries = cast("dict[str, Expression]", expression)
-                return {key: self._with_stand_ins(value) for key, value in entries.items()}
+                return {key: self._with_stand_ins(value, known) for key, value in entries.items()}
             case list():
-                return [self._with_stand_ins(value) for value in cast("list[Expression]", expression)]
+                return [self._with_stand_ins(value, known) for value in cast("list[Expression]", expression)]
             case _:
                 return expression
 
-    def _stand_in(self, name: str, attribute: str) -> Expression | None:
+    def _stand_in(self, name: str, attribute: str, known: StandIns) -> Expression | None:
+        if (name, attribute) in known:
+            return known[name, attribute]
         resource: dict[str, Any] | None = self.body["Resources"].get(name)
         if resource is None or resource["Type"] in CREATED:
             return None

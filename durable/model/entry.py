@@ -11,7 +11,8 @@ from durable.model.message import StoredMessage
 
 Kind = Literal[
     "step", "sleep", "wait", "send", "call", "update", "loop", "transact", "join", "race", "map", "block", "child", "callback",
-    "webhook", "review", "entity", "version", "removed", "state", "stream", "cancel", "checkpoint", "continuation",
+    "webhook", "review", "entity", "version", "removed", "state", "stream", "cancel", "checkpoint", "continuation", "start",
+    "close",
 ]  # fmt: skip
 
 FailureKind = Literal["critical", "timeout", "exhausted", "rollback"]

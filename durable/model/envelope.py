@@ -1,8 +1,9 @@
-"""What travels through the queues: a run id and the reason to look at the run."""
+"""What travels through the queues: what to look at, and why."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -20,6 +21,18 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartSpec:
+    """The run that a message starts where there is none."""
+
+    workflow: str
+    version: str
+    input: str | None
+    """JSON text."""
+    tags: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deliver:
     """A message for a run's mailbox; the queue's accepting it is its durable acceptance."""
 
@@ -33,6 +46,8 @@ class Deliver:
     """When it was accepted first, of one that is led on to the run that continues the one it was sent to."""
     sequence: str = ""
     """Its place among messages of that moment."""
+    start: StartSpec | None = None
+    """Creates the run if it does not exist: start and message are one intention."""
     type: Literal["message"] = "message"
 
 
@@ -56,7 +71,43 @@ class TimerFired:
     type: Literal["timer"] = "timer"
 
 
-Envelope = Start | Deliver | Wake | TimerFired
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pump:
+    """Look at a lane: slots may be free, or its rate allow more."""
+
+    lane: str
+    id: str
+    type: Literal["pump"] = "pump"
+
+    @property
+    def run_id(self) -> str:
+        """Not a run's: names the lane wherever envelopes are told apart by run."""
+        return f"lane:{self.lane}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """An event for every run that waits for it, and for the workflows that it starts."""
+
+    event: str
+    id: str
+    body: str
+    at: float
+    """When it was accepted, seconds since 1970."""
+    cursor: str | None = None
+    """Where the fan-out goes on, of one that is too large for one invocation."""
+    buffer: float = 0.0
+    """For how many seconds it is kept for waiters that come late, if nobody waits for it now."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    type: Literal["publish"] = "publish"
+
+    @property
+    def run_id(self) -> str:
+        """Not a run's: names the event wherever envelopes are told apart by run."""
+        return f"event:{self.event}"
+
+
+Envelope = Start | Deliver | Wake | TimerFired | Pump | Publish
 
 _ADAPTER: TypeAdapter[Envelope] = TypeAdapter(Annotated[Envelope, Field(discriminator="type")])
 

@@ -22,6 +22,12 @@ PAYLOAD_BYTES: Final = 256 * 1024
 UNDO_BYTES: Final = 64 * 1024
 """Arguments kept for undoing a step: they are part of its entry, beside the result."""
 
+PROGRESS_BYTES: Final = 4 * 1024
+"""What a heartbeat may tell: it is written again and again, and a write costs one unit per KB."""
+
+TASK_KEPT_SECONDS: Final = 14 * 86_400.0
+"""How long what is known of an attempt at a remote step is kept after its end: a message waits no longer (SQS quotas)."""
+
 BLOB_BYTES: Final = 64 * 1024 * 1024
 """Largest value of ctx.offload: it has to fit into the function's memory several times over."""
 

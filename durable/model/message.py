@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-MessageKind = Literal["signal", "update", "event", "result", "child", "review", "cancel", "continue"]
+MessageKind = Literal[
+    "signal", "update", "event", "result", "child", "review", "cancel", "continue", "callback", "webhook", "entity"
+]
+
+REPORTS: Final[frozenset[MessageKind]] = frozenset({"result", "child", "entity"})
+"""Kinds that come of what the run itself has begun: one that is late is no message that got lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +31,11 @@ class StoredMessage:
     def channel(self) -> str:
         """What waits name: `signal:approve`."""
         return f"{self.kind}:{self.name}"
+
+    @property
+    def awaits_consumption(self) -> bool:
+        """Whether somebody sent it for the code to read; the others report what the run has begun elsewhere."""
+        return self.kind not in REPORTS
 
     @property
     def order(self) -> tuple[float, str, str]:

@@ -20,6 +20,9 @@ Status = Literal[
 CancelMode = Literal["graceful", "compensate"]
 """How a run that is asked to end goes about it: by unwinding its code, or by undoing its steps first."""
 
+CloseMode = Literal["graceful", "compensate", "terminate"]
+"""How what a run has begun elsewhere is ended with it."""
+
 TERMINAL: Final[frozenset[Status]] = frozenset({"completed", "failed", "cancelled", "timed_out", "dead"})
 ATTENTION: Final[frozenset[Status]] = frozenset({"failed", "dead", "blocked"})
 
@@ -75,6 +78,14 @@ class Carried:
     message_ids: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """A run that waits for the end of another, and the location of the operation that does."""
+
+    run_id: str
+    location: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A snapshot of the run record."""
@@ -95,7 +106,15 @@ class Run:
     input_digest: str = ""
     tags: tuple[str, ...] = ()
     parent: str | None = None
+    parent_location: str | None = None
+    """Location of the parent's operation that started it: there it learns of the end."""
+    watched: bool = False
+    """Whether further runs wait for the end of this one."""
     lineage: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Trace context and whatever else its starter gives on: it travels with every dispatch."""
+    lane: str | None = None
+    """The lane that it needs a slot of, from its start to its end."""
     started_at: float | None = None
     updated_at: float | None = None
     finished_at: float | None = None
@@ -137,6 +156,8 @@ class Run:
     successor: str | None = None
     """The run that continues this one."""
     carries: Carried | None = None
+    outbox: CloseMode | None = None
+    """Of an ended run: others have yet to be told, and what it had begun elsewhere is to be ended so."""
     expires_at: float | None = None
 
     @property
@@ -181,6 +202,8 @@ class Settlement:
     ending: Status | None = None
     failed_at: tuple[str, ...] = ()
     deadline: float | None = None
+    outbox: CloseMode | None = None
+    """Others have to be told of the end; `due_at` is when maintenance sees to it."""
 
     @property
     def terminal(self) -> bool:
@@ -190,7 +213,8 @@ class Settlement:
 
 def pending_run(
     *, id: str, workflow: str, version: str, input: str | None, input_digest: str, writer: str, now: float,
-    tags: tuple[str, ...] = (),
+    tags: tuple[str, ...] = (), parent: str | None = None, parent_location: str | None = None,
+    headers: Mapping[str, str] | None = None, lane: str | None = None,
 ) -> tuple[Run, str | None]:  # fmt: skip
     """The record of a run that begins now, and its input where that is stored apart."""
     epoch = first_epoch(now)
@@ -210,6 +234,10 @@ def pending_run(
         input_stored=apart,
         input_digest=input_digest,
         tags=tags,
+        parent=parent,
+        parent_location=parent_location,
+        headers=headers or {},
+        lane=lane,
         due_at=now + LOST_START_SECONDS,
     )
     return run, input if apart else None

@@ -239,6 +239,10 @@ class WaitOperation(Operation):
         """The value text of an entry that consumes these messages."""
         return None
 
+    def error_of(self, messages: Sequence[StoredMessage]) -> ErrorInfo | None:  # noqa: ARG002 - for those that may bring one
+        """The error of an entry that consumes these messages."""
+        return None
+
     def on_deadline(self) -> tuple[str | None, ErrorInfo | None]:
         """Value text and error of the entry when the deadline comes first."""
         return None, None

@@ -12,13 +12,15 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from durable.model.limits import NAME_BYTES
-from durable.ops.operation import Host, Operation
+from durable.model.sending import RecordedSend
+from durable.ops.effect import EffectOperation, Stamp
+from durable.ops.operation import Host
 
 if TYPE_CHECKING:
     from durable.model.entry import Entry
 
 
-class SendOperation(Operation):
+class SendOperation(EffectOperation):
     """`await ctx.mailbox.send(run_id, APPROVE, body)`."""
 
     __slots__ = ("_sender", "body", "delay", "run_id", "signal")
@@ -34,9 +36,15 @@ class SendOperation(Operation):
         self.delay = delay
         super().__init__(host, None, "send")
 
-    def message_id(self, epoch: int) -> str:
-        """The id of the message when the entry was recorded in this epoch: repeating the send repeats the id."""
-        whole = f"{self._sender}:{self.location}:{epoch}"
+    def record_text(self, stamp: Stamp) -> str:
+        send = RecordedSend(
+            to=self.run_id, message_id=self._message_id(stamp), name=self.signal, body=self.body, delay=self.delay
+        )
+        return send.to_text()
+
+    def _message_id(self, stamp: Stamp) -> str:
+        """Repeating the send repeats the id."""
+        whole = f"{self._sender}:{self.location}:{stamp.epoch}"
         if len(whole) <= NAME_BYTES and whole.isascii() and whole.isprintable() and " " not in whole:
             return whole
         return f"{self._sender}:{sha256(whole.encode()).hexdigest()[:32]}"

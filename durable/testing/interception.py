@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from durable.ports import Blobs, RunQueue, Store, Timers
+from durable.ports import Blobs, RunQueue, StepQueue, Store, Timers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,12 +49,19 @@ def intercepted(ports: Ports, interceptor: Interceptor) -> Ports:
         runs=cast("RunQueue", _InterceptedPort("runs", RunQueue, ports.runs, interceptor)),
         timers=cast("Timers", _InterceptedPort("timers", Timers, ports.timers, interceptor)),
         blobs=cast("Blobs", _InterceptedPort("blobs", Blobs, ports.blobs, interceptor)),
+        steps=cast("StepQueue", _InterceptedPort("steps", StepQueue, ports.steps, interceptor)),
     )
 
 
 CALL_NAMES = frozenset(
     f"{name}.{method}"
-    for name, protocol in (("store", Store), ("runs", RunQueue), ("timers", Timers), ("blobs", Blobs))
+    for name, protocol in (
+        ("store", Store),
+        ("runs", RunQueue),
+        ("timers", Timers),
+        ("blobs", Blobs),
+        ("steps", StepQueue),
+    )
     for method in methods_of(protocol)
 )
 """Every name that an interceptor can be given."""

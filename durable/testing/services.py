@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random  # noqa: TID251 - ids must repeat, so their entropy is seeded
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from durable.adapters.memory import MemoryBlobs, MemoryRunQueue, MemoryStore, MemoryTimers, VirtualClock
+from durable.adapters.memory import (
+    MemoryBlobs,
+    MemoryRunQueue,
+    MemoryStepQueue,
+    MemoryStore,
+    MemoryTimers,
+    TextSigning,
+    VirtualClock,
+)
 from durable.model.ids import ulid
-from durable.ports import Blobs, Ports, RunQueue, Store, Timers
+from durable.ports import Blobs, Ports, RunQueue, Signing, StepQueue, Store, Timers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +63,10 @@ class SourceOfRuns(RunQueue, Source, Protocol):
     """The runs queue, both ends of it."""
 
 
+class SourceOfSteps(StepQueue, Source, Protocol):
+    """The queue of the workers, both ends of it."""
+
+
 class SourceOfTimers(Timers, Source, Protocol):
     """The timers queue, both ends of it, and the one-time schedules."""
 
@@ -67,6 +79,9 @@ class SourceOfTimers(Timers, Source, Protocol):
         ...
 
 
+TOKEN_SECRET: Final = "not a secret: it signs the tokens of tests"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """What orchestrators and clients of one environment share."""
@@ -76,7 +91,9 @@ class Services:
     runs: SourceOfRuns
     timers: SourceOfTimers
     new_id: Ids
+    steps: SourceOfSteps
     blobs: Blobs = field(default_factory=MemoryBlobs)
+    signing: Signing = field(default_factory=lambda: TextSigning(TOKEN_SECRET))
 
     @property
     def ports(self) -> Ports:
@@ -88,6 +105,8 @@ class Services:
             clock=self.clock,
             new_id=self.new_id,
             blobs=self.blobs,
+            steps=self.steps,
+            signing=self.signing,
         )
 
     @property
@@ -119,4 +138,5 @@ def in_memory(*, seed: int = 0) -> Services:
     new_id = SeededIds(clock, seed)
     runs = MemoryRunQueue(clock, visibility_timeout=VISIBILITY_SECONDS)
     timers = MemoryTimers(clock, new_id, runs, visibility_timeout=VISIBILITY_SECONDS)
-    return Services(clock=clock, store=MemoryStore(), runs=runs, timers=timers, new_id=new_id)
+    steps = MemoryStepQueue(clock, visibility_timeout=VISIBILITY_SECONDS)
+    return Services(clock=clock, store=MemoryStore(), runs=runs, timers=timers, new_id=new_id, steps=steps)

@@ -38,7 +38,11 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewWorld]:
             return emulator.client(service)
 
         clients = Clients(
-            dynamodb=client("dynamodb"), sqs=client("sqs"), scheduler=client("scheduler"), make_s3=lambda: client("s3")
+            dynamodb=client("dynamodb"),
+            sqs=client("sqs"),
+            scheduler=client("scheduler"),
+            make_s3=lambda: client("s3"),
+            make_secrets=lambda: client("secretsmanager"),
         )
         yield lambda: ministack_world(clients, stack=f"contract-{next(NUMBERS)}")
 

@@ -10,6 +10,7 @@ from durable.local.template import Template, references, referred
 ROLE = "AWS::IAM::Role"
 NAMED_ONLY_WHEN_USED = ("schedule/${ScheduleGroup}/*", "${Bucket.Arn}/*")
 """Resources whose names are not known before; their wildcard stands behind the name of a group or bucket of this stack."""
+WRITES = {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem"}
 
 
 def test_no_statement_has_a_wildcard_action(template: Template) -> None:
@@ -78,6 +79,8 @@ def test_only_the_schedulers_role_may_be_passed_and_only_to_the_scheduler(templa
         ("MaintenanceRole", "attention", True),
         ("MaintenanceRole", "listing", False),
         ("OrchestratorRole", "due", False),
+        ("RemoteStepsRole", "due", False),
+        ("EventsRole", "listing", False),
     ],
 )
 def test_a_role_may_query_the_indexes_that_its_function_reads(
@@ -92,22 +95,79 @@ def test_a_role_may_query_the_indexes_that_its_function_reads(
     assert ({"Fn::Sub": f"${{Table.Arn}}/index/{index}"} in queried) is may
 
 
-@pytest.mark.parametrize("role", ["ApiRole", "MaintenanceRole"])
-def test_only_the_orchestrator_takes_messages_from_queues(template: Template, role: str) -> None:
-    actions = {
-        action for owner, statement in statements(template) if owner == role for action in listed(statement["Action"])
+@pytest.mark.parametrize(
+    ("role", "queues"),
+    [
+        ("ApiRole", {"StepsQueue"}),  # for workers that claim steps through it
+        ("OrchestratorRole", {"RunsQueue", "TimersQueue"}),
+        ("RemoteStepsRole", {"StepsQueue"}),
+        ("EventsRole", set[str]()),
+        ("MaintenanceRole", set[str]()),
+    ],
+)
+def test_a_role_takes_messages_from_the_queues_of_its_function_only(
+    template: Template, role: str, queues: set[str]
+) -> None:
+    assert reached(template, role, "sqs:ReceiveMessage") == queues
+    assert reached(template, role, "sqs:DeleteMessage") == queues
+
+
+@pytest.mark.parametrize(
+    ("role", "queues"),
+    [
+        ("ApiRole", {"RunsQueue", "TimersQueue", "StepsQueue"}),
+        ("OrchestratorRole", {"RunsQueue", "TimersQueue", "StepsQueue"}),
+        ("RemoteStepsRole", {"RunsQueue", "TimersQueue", "StepsQueue"}),
+        ("EventsRole", {"RunsQueue", "TimersQueue", "EventsDeadLetters"}),
+        ("MaintenanceRole", {"RunsQueue", "TimersQueue", "StepsQueue"}),
+        ("ScheduleRole", {"RunsQueue"}),
+    ],
+)
+def test_a_role_sends_to_the_queues_that_its_function_sends_to(template: Template, role: str, queues: set[str]) -> None:
+    assert reached(template, role, "sqs:SendMessage") == queues
+
+
+def test_only_who_makes_or_checks_tokens_reads_the_secret(template: Template) -> None:
+    readers = {
+        owner for owner, statement in statements(template) if "secretsmanager:" in str(listed(statement["Action"]))
     }
-    assert {action for action in actions if action.startswith("sqs:")} == {"sqs:SendMessage"}
+    assert readers == {"ApiRole", "OrchestratorRole"}
+    assert all(reached(template, role, "secretsmanager:GetSecretValue") == {"TokenSecret"} for role in readers)
 
 
-def test_maintenance_changes_no_run_itself(template: Template) -> None:
-    actions = {
-        action
+def test_maintenance_writes_lanes_and_changes_no_run_itself(template: Template) -> None:
+    writing = [
+        statement
         for owner, statement in statements(template)
-        if owner == "MaintenanceRole"
-        for action in listed(statement["Action"])
+        if owner == "MaintenanceRole" and any(action in WRITES for action in listed(statement["Action"]))
+    ]
+    assert [statement["Condition"] for statement in writing] == [
+        {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["lane#*"]}}
+    ]
+
+
+def test_only_the_rule_may_put_events_among_the_dead_letters_from_outside(template: Template) -> None:
+    (policy,) = template.of_type("AWS::SQS::QueuePolicy").values()
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert [referred(queue) for queue in policy["Queues"]] == [referred(statement["Resource"])] == ["EventsDeadLetters"]
+    assert (statement["Principal"], statement["Action"]) == ({"Service": "events.amazonaws.com"}, "sqs:SendMessage")
+    (rule,) = (name for name, rule in template.of_type("AWS::Events::Rule").items() if "EventPattern" in rule)
+    assert statement["Condition"] == {"ArnEquals": {"aws:SourceArn": {"Fn::GetAtt": [rule, "Arn"]}}}
+
+
+def test_every_role_may_use_the_key(template: Template) -> None:
+    (policy,) = template.of_type("AWS::IAM::Policy").values()
+    assert {referred(role) for role in policy["Roles"]} == set(template.of_type(ROLE))
+
+
+def reached(template: Template, role: str, action: str) -> set[str]:
+    """The resources on which a role may do this."""
+    return {
+        referred(resource)
+        for owner, statement in statements(template)
+        if owner == role and action in listed(statement["Action"])
+        for resource in listed(statement["Resource"])
     }
-    assert {action for action in actions if action.startswith("dynamodb:")} == {"dynamodb:Query"}
 
 
 def statements(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,7 +1,8 @@
 """The local emulator holds what the template declares, and a runner learns how to drive its functions."""
 
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from durable.local.provision import HttpSource, Provisioned, QueueSource, RateSource, provision
+from durable.local.provision import HttpSource, Provisioned, QueueSource, RateSource, RuleSource, provision
 from durable.local.template import Template, references
 
 pytestmark = pytest.mark.moto
@@ -19,6 +20,16 @@ pytestmark = pytest.mark.moto
 def emulator() -> Iterator[None]:
     with mock_aws():
         yield
+
+
+Provision = Callable[..., Provisioned]
+
+
+@pytest.fixture(scope="module")
+def another(emulator: None, template_path: Path) -> Provision:
+    """One more stack of the template, under a name of its own."""
+    numbers = itertools.count(1)
+    return lambda **options: provision(template_path, stack=f"another-{next(numbers)}", **options)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +83,10 @@ def test_a_function_is_promised_its_handler_its_time_and_its_surroundings(stack:
         "DURABLE_RUNS_QUEUE_URL": stack.runs_queue_url,
         "DURABLE_RUNS_QUEUE_ARN": attributes(stack, stack.runs_queue_url)["QueueArn"],
         "DURABLE_TIMERS_QUEUE_URL": stack.timers_queue_url,
+        "DURABLE_STEPS_QUEUE_URL": stack.outputs["StepsQueueUrl"],
+        "DURABLE_STEPS_QUEUES": "{}",
+        "DURABLE_TOKEN_SECRET_ARN": secret_of(stack)["ARN"],
+        "DURABLE_PUBLIC_URL": "http://127.0.0.1:8321",
         "DURABLE_SCHEDULE_GROUP": "shop-timers",
         "DURABLE_SCHEDULE_ROLE_ARN": "arn:aws:iam::123456789012:role/shop-ScheduleRole",
         "DURABLE_TIMERS_THRESHOLD": "5",
@@ -81,23 +96,91 @@ def test_a_function_is_promised_its_handler_its_time_and_its_surroundings(stack:
 
 
 def test_the_event_sources_are_those_of_the_template(stack: Provisioned) -> None:
-    def queue(url: str, *, fifo: bool) -> QueueSource:
+    def queue(url: str, *, fifo: bool = False, function: str = "OrchestratorFunction", batch: int = 10) -> QueueSource:
         return QueueSource(
-            function="OrchestratorFunction",
+            function=function,
             queue_url=url,
             queue_arn=attributes(stack, url)["QueueArn"],
             fifo=fifo,
-            batch_size=10,
+            batch_size=batch,
             window=0,
             partial_failures=True,
         )
 
+    events = events_of(stack)
+    assert events.function == "EventsFunction"
     assert stack.sources == (
         queue(stack.runs_queue_url, fifo=True),
-        queue(stack.timers_queue_url, fifo=False),
+        queue(stack.timers_queue_url),
+        queue(stack.outputs["StepsQueueUrl"], function="RemoteStepsFunction", batch=1),
+        events,
         RateSource(function="MaintenanceFunction", every=60),
         HttpSource(function="ApiFunction", route="$default", authorization="AWS_IAM"),
+        HttpSource(function="ApiFunction", route="POST /hooks/{token}", authorization="NONE"),
+        HttpSource(function="ApiFunction", route="GET /hooks/{token}", authorization="NONE"),
+        HttpSource(function="ApiFunction", route="POST /callbacks/{token}/{action}", authorization="NONE"),
+        HttpSource(function="ApiFunction", route="POST /tasks/{token}/{action}", authorization="NONE"),
     )
+
+
+def test_remote_steps_have_the_time_that_is_chosen_and_their_queue_waits_for_it(another: Provision) -> None:
+    stack = another(parameters={"RemoteStepsTimeout": "900"})
+    assert stack.functions["RemoteStepsFunction"].timeout == 900
+    assert attributes(stack, stack.outputs["StepsQueueUrl"])["VisibilityTimeout"] == "930"
+
+
+def test_the_secret_is_generated_and_no_two_stacks_share_it(stack: Provisioned, another: Provision) -> None:
+    first, second = (secret_of(each)["SecretString"] for each in (stack, another()))
+    assert len(first) == len(second) == 64
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("options", "url"),
+    [
+        ({"api_url": "http://127.0.0.1:7"}, "http://127.0.0.1:7"),
+        ({"parameters": {"PublicUrl": "https://shop.test"}}, "https://shop.test"),
+    ],
+)
+def test_links_lead_to_where_the_runner_answers_or_to_an_address_that_is_chosen(
+    another: Provision, options: dict[str, Any], url: str
+) -> None:
+    assert another(**options).functions["ApiFunction"].environment["DURABLE_PUBLIC_URL"] == url
+
+
+@pytest.mark.parametrize(
+    ("chosen", "source", "taken"),
+    [
+        ({}, "shop.orders", True),
+        ({}, "aws.s3", False),
+        ({"EventSource": "shop."}, "shop.orders", True),
+        ({"EventSource": "shop."}, "bank", False),
+        ({"EventSource": "aws.s3"}, "aws.s3", True),
+    ],
+)
+def test_an_event_of_a_source_that_is_taken_waits_for_its_function(
+    another: Provision, chosen: dict[str, str], source: str, taken: bool
+) -> None:
+    stack = another(parameters=chosen)
+    put(stack, source=source)
+    assert waiting_events(stack) == int(taken)
+
+
+def test_the_bus_that_is_chosen_is_there_and_is_the_one_that_is_listened_to(another: Provision) -> None:
+    by_name = another(parameters={"EventBus": "shop"})
+    by_arn = another(parameters={"EventBus": "arn:aws:events:us-east-1:123456789012:event-bus/shop"})
+    put(by_name, bus="default")
+    assert (waiting_events(by_name), waiting_events(by_arn)) == (0, 0)
+    put(by_name, bus="shop")
+    assert (waiting_events(by_name), waiting_events(by_arn)) == (1, 1)
+
+
+def test_an_event_that_fails_three_times_is_among_the_dead_letters(stack: Provisioned) -> None:
+    of_queue = attributes(stack, events_of(stack).queue_url)
+    redrive = json.loads(of_queue["RedrivePolicy"])
+    assert redrive["maxReceiveCount"] == 3
+    assert redrive["deadLetterTargetArn"].endswith(":shop-events-dlq")
+    assert int(of_queue["VisibilityTimeout"]) == stack.functions["EventsFunction"].timeout
 
 
 def test_outputs_that_need_a_real_deployment_are_left_out(stack: Provisioned) -> None:
@@ -138,6 +221,25 @@ def test_a_value_that_only_aws_has_is_refused_with_its_name() -> None:
     template = Template({"Parameters": {}, "Resources": {"Hook": {"Type": "AWS::Lambda::Url", "Properties": {}}}})
     with pytest.raises(ValueError, match="FunctionUrl of Hook"):
         template.created_locally({"Question": {"Fn::GetAtt": ["Hook", "FunctionUrl"]}})
+
+
+def put(stack: Provisioned, *, source: str = "shop", bus: str = "default") -> None:
+    entry = {"Source": source, "DetailType": "OrderPlaced", "Detail": '{"n": 1}', "EventBusName": bus}
+    boto3.client("events", region_name=stack.region).put_events(Entries=[entry])
+
+
+def events_of(stack: Provisioned) -> RuleSource:
+    (source,) = (source for source in stack.sources if isinstance(source, RuleSource))
+    return source
+
+
+def waiting_events(stack: Provisioned) -> int:
+    return int(attributes(stack, events_of(stack).queue_url)["ApproximateNumberOfMessages"])
+
+
+def secret_of(stack: Provisioned) -> Any:
+    client: Any = boto3.client("secretsmanager", region_name=stack.region)
+    return client.get_secret_value(SecretId=stack.functions["ApiFunction"].environment["DURABLE_TOKEN_SECRET_ARN"])
 
 
 def attributes(stack: Provisioned, queue_url: str) -> dict[Any, str]:

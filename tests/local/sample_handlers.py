@@ -54,6 +54,14 @@ def api(event, context):
     return {"statusCode": 201, "headers": {"location": "/here"}, "body": json.dumps(body)}
 
 
+def pass_on_event(event, context):
+    """Sends each event to the queue of what has been seen, but fails on the first that tells it to."""
+    sqs: Any = botocore.session.get_session().create_client("sqs")
+    sqs.send_message(QueueUrl=os.environ["SEEN_URL"], MessageBody=json.dumps(event))  # noqa: TID251 - as handlers do
+    if event["detail"].get("fail"):
+        raise ValueError("no such event")
+
+
 def pass_on(event, context):
     """Sends each body to the queue of what has been seen."""
     sqs: Any = botocore.session.get_session().create_client("sqs")

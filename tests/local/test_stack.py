@@ -103,12 +103,45 @@ def test_a_request_of_another_sites_page_is_forbidden(stack: LocalStack):
 
 
 def test_the_queue_feeds_its_function(stack: LocalStack):
-    session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name="us-east-1")
-    sqs = session.client("sqs", endpoint_url=stack.endpoint)
-    outputs = stack.provisioned.outputs
-    sqs.send_message(QueueUrl=outputs["QueueUrl"], MessageBody="hello")
-    seen = eventually(lambda: sqs.receive_message(QueueUrl=outputs["SeenUrl"]).get("Messages"))
-    assert seen[0]["Body"] == "hello"
+    client(stack, "sqs").send_message(QueueUrl=stack.provisioned.outputs["QueueUrl"], MessageBody="hello")
+    assert seen(stack) == "hello"
+
+
+def test_an_event_on_the_bus_invokes_the_function_that_its_rule_names(stack: LocalStack, notices: list[Notice]):
+    put_event(stack, source="bank", n=1)
+    put_event(stack, source="shop.orders", n=0)
+    put_event(stack, source="shop.orders", n=2)
+    event = json.loads(seen(stack))
+    assert (event["source"], event["detail-type"], event["detail"]) == ("shop.orders", "OrderPlaced", {"n": 2})
+    assert event.keys() == {
+        "version", "id", "detail-type", "source", "account", "time", "region", "resources", "detail",
+    }  # fmt: skip
+    assert event["time"].endswith("Z")
+
+
+def test_a_function_that_fails_on_an_event_is_reported(stack: LocalStack, notices: list[Notice]):
+    put_event(stack, source="shop", n=1, fail=True)
+    assert json.loads(seen(stack))["detail"]["fail"] is True
+    notice = eventually(lambda: next((notice for notice in notices if notice.source == "Listener"), None))
+    assert "ValueError: no such event; its message comes back" in notice.text
+
+
+def client(stack: LocalStack, service: str) -> Any:
+    session: Any = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name="us-east-1")
+    return session.client(service, endpoint_url=stack.endpoint)
+
+
+def put_event(stack: LocalStack, *, source: str, **detail: Any) -> None:
+    entry = {"Source": source, "DetailType": "OrderPlaced", "Detail": json.dumps(detail)}
+    assert client(stack, "events").put_events(Entries=[entry])["FailedEntryCount"] == 0
+
+
+def seen(stack: LocalStack) -> str:
+    """The next that a function has passed on."""
+    sqs, url = client(stack, "sqs"), stack.provisioned.outputs["SeenUrl"]
+    (message,) = eventually(lambda: sqs.receive_message(QueueUrl=url).get("Messages"))
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    return message["Body"]
 
 
 def test_a_taken_port_is_a_clear_refusal(stack: LocalStack):

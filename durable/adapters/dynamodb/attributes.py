@@ -153,6 +153,16 @@ def read_compensation(value: AttributeValue) -> Compensation:
     return Compensation(*json.loads(read_packed(value)))
 
 
+def headers(value: Mapping[str, str]) -> AttributeValue:
+    """Headers, as JSON: they are few and never looked at one by one."""
+    return text(json.dumps(dict(value), separators=(",", ":"), ensure_ascii=False))
+
+
+def read_headers(value: AttributeValue) -> dict[str, str]:
+    """Headers."""
+    return json.loads(value["S"])
+
+
 def search_attribute(value: search.AttributeValue) -> AttributeValue:
     """A value that listings can be narrowed by."""
     match value:

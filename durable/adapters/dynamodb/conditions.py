@@ -35,6 +35,8 @@ HELD: Final = "#lease_until > :now"
 MINE: Final = "#epoch = :epoch"
 """Nobody has acquired the run since."""
 
+EXISTS: Final = "attribute_exists(#pk)"
+
 UNSETTLED: Final = f"{MINE} AND attribute_exists(#lease_owner)"
 """The turn has neither settled nor given up; so a settle that is repeated after a lost reply is recognised."""
 
@@ -59,6 +61,9 @@ UNCUT: Final = f"{MINE} AND NOT contains(#cuts, :cut)"
 
 SAME_LIFE: Final = "#born = :born"
 """The id has not been used again since."""
+
+NOT_CLOSED: Final = "attribute_not_exists(#closed)"
+"""The result of the attempt is still wanted, or nobody has said otherwise."""
 
 _NAME: Final = re.compile(r"#(\w+)")
 

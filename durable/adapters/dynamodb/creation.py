@@ -47,8 +47,8 @@ class Creation:
     def delete(self, run_id: str) -> None:
         """One request to find them and one to delete them for each 25 items; the record goes last, by its own request.
 
-        So a deletion that is cut short is found again and completed. Tombstones belong to a lineage: they go with its
-        last run.
+        So a deletion that is cut short is found again and completed. Tombstones and watchers belong to a
+        lineage: they go with its last run.
         """
         record = self._requests.get(items.key(run_id))
         if record is None:
@@ -56,8 +56,10 @@ class Creation:
         run = items.read_run(record)
         self._sweep(keys.partition(run_id))
         self._sweep(keys.replies(run_id))
+        self._sweep(keys.tasks(run_id))
         if run.successor is None:
             self._sweep(keys.tombstones(run.lineage or run_id))
+            self._sweep(keys.watchers(run.lineage or run_id))
         same = conditions.guarded(conditions.SAME_LIFE, {":born": a.number(run.born)})
         self._requests.delete(items.key(run_id), **same)
 

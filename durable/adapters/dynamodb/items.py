@@ -13,7 +13,7 @@ from durable.adapters.dynamodb import keys
 from durable.adapters.dynamodb.attributes import AttributeValue, Item
 from durable.model.entry import Entry
 from durable.model.message import StoredMessage
-from durable.model.run import ATTENTION, Run
+from durable.model.run import ATTENTION, Run, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,6 +43,7 @@ def _fields(
 
 _RUN: Final = (
     *_fields(a.text, a.read_text, "workflow", "version", "status", "writer", "parent", "lineage"),
+    *_fields(a.text, a.read_text, "parent_location", "lane", "outbox"),
     *_fields(a.text, a.read_text, "lease_owner", "waits_digest", "code_version", "python"),
     *_fields(a.text, a.read_text, "cancel_requested", "ending", "successor"),
     *_fields(a.text, a.read_text, "input_digest", default=""),
@@ -51,13 +52,14 @@ _RUN: Final = (
     *_fields(a.number, a.read_int, "undelivered", "released_epoch", default=0),
     *_fields(a.number, a.read_float, "created_at", "started_at", "updated_at", "finished_at", "expires_at"),
     *_fields(a.number, a.read_float, "lease_until", "due_at", "armed", "deadline"),
-    *_fields(a.flag, a.read_flag, "input_stored", "output_stored", "pruned", default=False),
+    *_fields(a.flag, a.read_flag, "input_stored", "output_stored", "pruned", "watched", default=False),
     *_fields(a.texts, a.read_texts, "tags", "waiting_for", "failed_at", default=()),
     *_fields(a.waits, a.read_waits, "waits", default=()),
     *_fields(a.fences, a.read_fences, "fences", "floors", default={}),
     *_fields(a.cuts, a.read_cuts, "cuts", default=()),
     *_fields(a.carries, a.read_carries, "carries"),
     *_fields(a.search_attributes, a.read_search_attributes, "attributes", default={}),
+    *_fields(a.headers, a.read_headers, "headers", default={}),
     *_fields(a.error, a.read_error, "error"),
 )
 
@@ -99,7 +101,7 @@ _SETTLED: Final = tuple(
     if field.name
     in {
         "status", "started_at", "due_at", "armed", "waiting_for", "waits", "waits_digest", "reason", "code_version",
-        "python", "output", "output_stored", "error", "undelivered", "ending", "failed_at", "deadline",
+        "python", "output", "output_stored", "error", "undelivered", "ending", "failed_at", "deadline", "outbox",
     }
 )  # fmt: skip
 
@@ -202,6 +204,18 @@ def reply_key(run_id: str, message_id: str) -> Item:
 def reply_item(run_id: str, message_id: str, reply: str, expires_at: float) -> Item:
     """The response to a message; DynamoDB deletes what has expired by whole seconds."""
     return reply_key(run_id, message_id) | {"value": a.packed(reply), "expires_at": a.number(ceil(expires_at))}
+
+
+def watcher_item(run_id: str, watcher: Watcher) -> Item:
+    """That another run waits for the end of this one."""
+    sk = keys.watcher_key(watcher.run_id, watcher.location)
+    return {"pk": a.text(keys.watchers(run_id)), "sk": a.text(sk), "run_id": a.text(watcher.run_id)}
+
+
+def read_watcher(item: Mapping[str, Any]) -> Watcher:
+    """A run that waits for the end of another."""
+    run_id = item["run_id"]["S"]
+    return Watcher(run_id, item["sk"]["S"].removeprefix(keys.watcher_key(run_id, "")))
 
 
 def idempotency_item(key: str, run_id: str) -> Item:

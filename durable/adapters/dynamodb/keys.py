@@ -11,6 +11,8 @@
 | `run#<id>` | `c#<key>#<chunk id>` | a chunk of a stream |
 | `seen#<run or lineage id>` | `<message id>` | the tombstone of a consumed message whose entry is gone |
 | `reply#<id>` | `<message id>` | the response to a message |
+| `watch#<run or lineage id>` | `<run id>#<location>` | a run that waits for the end of this one |
+| `task#<id>` | `<location>:<epoch>:<attempt>` | an attempt at a remote step; `<location>` alone: a callback |
 | `idem#<key>` | `idem` | the run that an idempotency key has started |
 """
 
@@ -76,6 +78,26 @@ def tombstones(run_id: str) -> str:
 def replies(run_id: str) -> str:
     """The partition of the responses to a run's messages."""
     return f"reply#{run_id}"
+
+
+def watchers(run_id: str) -> str:
+    """The partition of the runs that wait for the end of a run or lineage."""
+    return f"watch#{run_id}"
+
+
+def watcher_key(run_id: str, location: str) -> str:
+    """The sort key of a run that waits, and of the operation in it; run ids have no `#`."""
+    return f"{run_id}#{location}"
+
+
+def tasks(run_id: str) -> str:
+    """The partition of the attempts at a run's remote steps."""
+    return f"task#{run_id}"
+
+
+def task_key(task_id: str) -> str:
+    """The sort key of an attempt."""
+    return _checked("the id of an attempt", task_id)
 
 
 def entry_key(key: str) -> str:

@@ -12,11 +12,11 @@ from durable.errors import Fenced, StoreUnavailable
 from durable.ports import Acquired, Exists, Held, Missing, NotRunnable, Settled, WakesMoved
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from durable.adapters.dynamodb.attributes import AttributeValue
     from durable.adapters.dynamodb.requests import Requests
-    from durable.model.run import CancelMode, Run, Settlement
+    from durable.model.run import CancelMode, Run, Settlement, Watcher
 
 NEAR_SECONDS: Final = 3600.0
 """A due time further off than this gives way to the lease's end when a turn begins."""
@@ -73,7 +73,7 @@ class Lifecycle:
             "updated_at": a.number(now),
             **self._due(run_id, lease_until),
             **dict.fromkeys(("outcome", "attention", "finished_at", "output", "output_stored", "error", "reason")),
-            **dict.fromkeys(("ending", "cancel_requested")),
+            **dict.fromkeys(("ending", "cancel_requested", "outbox")),
         }
         condition, outcomes = conditions.ENDED, dict[str, "AttributeValue"]()
         if not any_ended:
@@ -163,9 +163,32 @@ class Lifecycle:
             "updated_at": a.number(now),
             "finished_at": a.number(now),
             **_NO_LEASE,
-            **dict.fromkeys(("due_at", "due_shard", "armed", "waiting_for", "attention", "ending")),
+            "outbox": a.text("terminate"),
+            **self._due(run_id, now),
+            **dict.fromkeys(("armed", "waiting_for", "attention", "ending")),
         }
         return self._change(run_id, conditions.update(changes, conditions.OPEN, _ONE, _NEXT_EPOCH))
+
+    def watch(self, run_id: str, watched: str, watcher: Watcher) -> Run | None:
+        """Two requests: the watcher's item comes before the look at the record."""
+        self._requests.put(items.watcher_item(watched, watcher))
+        arguments = conditions.update({"watched": a.flag(True)}, conditions.EXISTS, _ONE, "#wakes = #wakes + :one")
+        return self._change(run_id, arguments)
+
+    def watchers(self, watched: str) -> Sequence[Watcher]:
+        """One request for each MB."""
+        found = self._requests.pages(
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": a.text(keys.watchers(watched))},
+            ConsistentRead=True,
+        )
+        return [items.read_watcher(item) for item in found]
+
+    def clear_outbox(self, run_id: str, *, epoch: int) -> None:
+        """One request."""
+        changes = dict.fromkeys(("outbox", "due_at", "due_shard"))
+        condition = f"{conditions.ENDED} AND {conditions.MINE}"
+        self._requests.update(items.key(run_id), conditions.update(changes, condition, {":epoch": a.number(epoch)}))
 
     def unblock(self, run_id: str, *, now: float) -> Run | None:
         """One request."""

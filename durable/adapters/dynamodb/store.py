@@ -12,6 +12,7 @@ from durable.adapters.dynamodb.listing import Listing
 from durable.adapters.dynamodb.mailbox import Mailbox
 from durable.adapters.dynamodb.published import Publications
 from durable.adapters.dynamodb.requests import Requests
+from durable.adapters.dynamodb.tasks import Tasks
 from durable.adapters.dynamodb.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from durable.model.attributes import Attributes
     from durable.model.entry import Entry
     from durable.model.message import StoredMessage
-    from durable.model.run import CancelMode, Cut, Run, Settlement, Status
+    from durable.model.run import CancelMode, Cut, Run, Settlement, Status, Watcher
+    from durable.model.task import TaskRow
     from durable.model.transaction import TransactItem
     from durable.ports import (
         Acquired,
@@ -60,6 +62,7 @@ class DynamoStore:
         self._history = History(requests, page_items)
         self._mailbox = Mailbox(requests)
         self._published = Publications(requests)
+        self._tasks = Tasks(requests)
         self._transactions = Transactions(client, table)
         self._listing = Listing(requests, shards)
 
@@ -178,6 +181,15 @@ class DynamoStore:
     def terminate(self, run_id: str, *, now: float, reason: str) -> Run | None:
         return self._lifecycle.terminate(run_id, now=now, reason=reason)
 
+    def watch(self, run_id: str, watched: str, watcher: Watcher) -> Run | None:
+        return self._lifecycle.watch(run_id, watched, watcher)
+
+    def watchers(self, watched: str) -> Sequence[Watcher]:
+        return self._lifecycle.watchers(watched)
+
+    def clear_outbox(self, run_id: str, *, epoch: int) -> None:
+        self._lifecycle.clear_outbox(run_id, epoch=epoch)
+
     def unblock(self, run_id: str, *, now: float) -> Run | None:
         return self._lifecycle.unblock(run_id, now=now)
 
@@ -201,6 +213,18 @@ class DynamoStore:
 
     def blocked_runs(self, *, not_under: str, limit: int) -> Sequence[str]:
         return self._listing.blocked(not_under=not_under, limit=limit)
+
+    def start_task(self, run_id: str, task_id: str, *, worker: str, now: float, expires_at: float) -> TaskRow:
+        return self._tasks.start(run_id, task_id, worker=worker, now=now, expires_at=expires_at)
+
+    def beat_task(self, run_id: str, task_id: str, *, now: float, progress: str | None) -> TaskRow:
+        return self._tasks.beat(run_id, task_id, now=now, progress=progress)
+
+    def close_task(self, run_id: str, task_id: str, *, reason: str, now: float, expires_at: float) -> TaskRow:  # noqa: ARG002 - the reason says enough
+        return self._tasks.close(run_id, task_id, reason=reason, expires_at=expires_at)
+
+    def get_task(self, run_id: str, task_id: str) -> TaskRow | None:
+        return self._tasks.get(run_id, task_id)
 
     def delete_run(self, run_id: str) -> None:
         self._creation.delete(run_id)

@@ -3,7 +3,20 @@
 from durable.adapters.memory.blobs import MemoryBlobs
 from durable.adapters.memory.clock import VirtualClock
 from durable.adapters.memory.queues import MemoryRunQueue, Received
+from durable.adapters.memory.signing import TextSigning
+from durable.adapters.memory.steps import MemoryStepQueue, MemoryTaskSource
 from durable.adapters.memory.store import MemoryStore
 from durable.adapters.memory.timers import MemoryTimers, Schedule
 
-__all__ = ["MemoryBlobs", "MemoryRunQueue", "MemoryStore", "MemoryTimers", "Received", "Schedule", "VirtualClock"]
+__all__ = [
+    "MemoryBlobs",
+    "MemoryRunQueue",
+    "MemoryStepQueue",
+    "MemoryStore",
+    "MemoryTaskSource",
+    "MemoryTimers",
+    "Received",
+    "Schedule",
+    "TextSigning",
+    "VirtualClock",
+]

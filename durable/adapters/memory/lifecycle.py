@@ -11,8 +11,10 @@ from durable.errors import Fenced
 from durable.ports import Acquired, Created, Exists, Held, KeyTaken, Missing, NotRunnable, Settled, WakesMoved
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from durable.adapters.memory.partition import Table
-    from durable.model.run import CancelMode, Run, Settlement
+    from durable.model.run import CancelMode, Run, Settlement, Watcher
 
 NEAR_SECONDS: Final = 3600.0
 """A due time further off than this gives way to the lease's end when a turn begins."""
@@ -98,6 +100,7 @@ class Lifecycle:
                 reason=None,
                 ending=None,
                 cancel_requested=None,
+                outbox=None,
             )
             return Acquired(self._table.update(reopened))
 
@@ -172,7 +175,8 @@ class Lifecycle:
                 status="cancelled",
                 ending=None,
                 epoch=run.epoch + 1,
-                due_at=None,
+                outbox="terminate",
+                due_at=now,
                 armed=None,
                 waiting_for=(),
                 reason=reason,
@@ -181,6 +185,25 @@ class Lifecycle:
                 **_NO_LEASE,
             )
             return self._table.update(ended)
+
+    def watch(self, run_id: str, watched: str, watcher: Watcher) -> Run | None:
+        """Notes who waits."""
+        with self._table.lock:
+            self._table.watchers.setdefault(watched, {})[watcher] = None
+            run = self._table.partition(run_id).run
+            return None if run is None else self._table.update(replace(run, watched=True, wakes=run.wakes + 1))
+
+    def watchers(self, watched: str) -> Sequence[Watcher]:
+        """Who waits."""
+        with self._table.lock:
+            return sorted(self._table.watchers.get(watched, ()), key=lambda one: (one.run_id, one.location))
+
+    def clear_outbox(self, run_id: str, *, epoch: int) -> None:
+        """Everybody has been told."""
+        with self._table.lock:
+            run = self._table.partition(run_id).run
+            if run is not None and run.ended and run.epoch == epoch:
+                self._table.update(replace(run, outbox=None, due_at=None))
 
     def unblock(self, run_id: str, *, now: float) -> Run | None:
         """Lets a blocked run try again."""
@@ -198,8 +221,10 @@ class Lifecycle:
                 return
             run = self._table.partitions.pop(run_id).run
             self._table.replies.pop(run_id, None)
+            self._table.tasks.pop(run_id, None)
             if run is not None and run.successor is None:
                 self._table.tombstones.pop(run.lineage or run_id, None)
+                self._table.watchers.pop(run.lineage or run_id, None)
 
     def _unsettled(self, run_id: str, epoch: int, wakes: int | None) -> Run | Settled | WakesMoved:
         """The record if its turn may settle, else what to answer."""
@@ -238,6 +263,7 @@ def _settled(run: Run, epoch: int, settlement: Settlement) -> Run:
         undelivered=settlement.undelivered,
         ending=settlement.ending,
         failed_at=settlement.failed_at,
+        outbox=settlement.outbox,
         deadline=settlement.deadline,
         clean_epoch=epoch,
         **_NO_LEASE,

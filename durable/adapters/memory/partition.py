@@ -15,7 +15,8 @@ from durable.model.message import StoredMessage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from durable.model.run import Run
+    from durable.model.run import Run, Watcher
+    from durable.model.task import TaskRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ class Table:
         self.idempotency: dict[str, str] = {}
         self.tombstones: dict[str, set[str]] = {}
         self.replies: dict[str, dict[str, str]] = {}
+        self.tasks: dict[str, dict[str, TaskRow]] = {}
+        self.watchers: dict[str, dict[Watcher, None]] = {}
 
     def partition(self, run_id: str) -> Partition:
         """The partition of a run, which may be empty."""

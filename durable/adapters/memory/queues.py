@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from math import ceil
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from durable.adapters.sizes import check_envelope
-from durable.errors import LimitExceeded
 from durable.model.envelope import to_body
-from durable.model.limits import SQS_DELAY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -249,10 +246,3 @@ class MemoryRunQueue(MemoryQueue):
         """What the queue does with a body, whoever sends it (a schedule, for one)."""
         with self._lock:
             self._enqueue_once(body, group)
-
-
-def whole_seconds(delay: float) -> int:
-    """DelaySeconds for a delay: never early, so a wake is up to a second late."""
-    if delay > SQS_DELAY_SECONDS:
-        raise LimitExceeded("the delay of a queue message", ceil(delay), SQS_DELAY_SECONDS, unit="seconds")
-    return max(0, ceil(delay))

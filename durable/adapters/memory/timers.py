@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from durable.adapters.memory.queues import MemoryQueue, MemoryRunQueue, whole_seconds
-from durable.adapters.sizes import check_envelope
+from durable.adapters.memory.queues import MemoryQueue, MemoryRunQueue
+from durable.adapters.sizes import check_delay, check_envelope
 from durable.model.envelope import TimerFired, to_body
 from durable.model.limits import SQS_DELAY_SECONDS
 
@@ -63,7 +63,7 @@ class MemoryTimers(MemoryQueue):
     def send(self, envelope: Envelope, *, delay: float = 0.0) -> None:
         body = to_body(envelope)
         check_envelope(envelope, body)
-        self.enqueue(body, delay=whole_seconds(delay))
+        self.enqueue(body, delay=check_delay(delay))
 
     @property
     def schedules(self) -> Sequence[Schedule]:

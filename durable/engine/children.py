@@ -1,0 +1,113 @@
+"""Children of a run: started, waited for, and told to end with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from durable import codec, failures
+from durable.errors import RunAlreadyExists
+from durable.model.ending import Ended
+from durable.model.envelope import Start, Wake
+from durable.model.location import digest
+from durable.model.message import StoredMessage
+from durable.model.run import Watcher, pending_run
+from durable.ops.child import child_start_from
+from durable.ports import Created, Exists, KeyTaken
+
+if TYPE_CHECKING:
+    from durable.model.entry import Entry
+    from durable.model.run import CloseMode, Run
+    from durable.ops.child import ChildStart
+    from durable.ports import Ports
+
+
+def start_child(ports: Ports, parent: Run, entry: Entry) -> StoredMessage | None:
+    """Starts the child that the entry records, or waits with others for a run of its id. Twice is once.
+
+    Gives a message for the parent where no end of the child would bring one: it has ended, or is not ours to wait for.
+    """
+    start = child_start_from(entry.value)
+    run, stored_input = pending_run(
+        id=start.id, workflow=start.workflow, version=start.version, input=start.input,
+        input_digest=codec.digest(start.input), writer=ports.new_id(), now=ports.clock.now(), tags=start.tags,
+        parent=parent.id, parent_location=start.location, headers=parent.headers,
+    )  # fmt: skip
+    answer = ports.store.create(run, input=stored_input)
+    match answer:
+        case Created(child):
+            ports.runs.send(Start(run_id=child.id, id=ports.new_id()))
+            return None
+        case Exists(child):
+            return _existing(ports, parent, start, child, run.input_digest)
+        case KeyTaken():
+            raise AssertionError("a child is started without an idempotency key")
+        case _:
+            assert_never(answer)
+
+
+def _existing(ports: Ports, parent: Run, start: ChildStart, child: Run, input_digest: str) -> StoredMessage | None:
+    ours = (child.parent, child.parent_location) == (parent.id, start.location)
+    if not ours and (child.workflow, child.input_digest) != (start.workflow, input_digest):
+        return _message(ports, start, f"taken:{start.id}:{digest(start.location, 'child')}", _refused(start))
+    if child.status == "pending" and child.started_at is None:
+        ports.runs.send(Start(run_id=child.id, id=ports.new_id()))  # the envelope of the first start may be lost
+    if ours:
+        return None
+    watched = watch(ports, child, Watcher(parent.id, start.location))
+    if not watched.ended:
+        return None
+    return _message(ports, start, end_message_id(watched, start.location), how_it_ended(ports, watched))
+
+
+def watch(ports: Ports, run: Run, watcher: Watcher) -> Run:
+    """Waits for the end of a run with others; of one that was continued, for that of the last of its lineage."""
+    while True:
+        seen = ports.store.watch(run.id, run.lineage or run.id, watcher)
+        if seen is None:
+            return run  # it has just been deleted: what it was when we looked
+        if seen.successor is None:
+            return seen
+        following = ports.store.get(seen.successor)
+        if following is None:
+            return seen
+        run = following
+
+
+def how_it_ended(ports: Ports, run: Run) -> Ended:
+    """What is told of the end of a run."""
+    output = run.output
+    if run.status == "completed" and run.output_stored:
+        output = ports.store.get_payload(run.id, "output", epoch=run.clean_epoch)
+    error = run.error
+    if error is None and run.status != "completed":
+        error = failures.ended_without_error(run.status, run.reason)
+    return Ended(run_id=run.id, lineage=run.lineage or run.id, status=run.status, output=output, error=error)
+
+
+def end_message_id(run: Run, location: str) -> str:
+    """The id of the message about this end of the run; another one after a retry."""
+    return f"end:{run.id}:{run.epoch}:{digest(location, 'child')}"
+
+
+def close_child(ports: Ports, child: str, mode: CloseMode) -> None:
+    """Asks a child to end. It does so in a turn of its own."""
+    store, now = ports.store, ports.clock.now()
+    run = store.get(child)
+    while run is not None and run.successor is not None:
+        run = store.get(run.successor)
+    if run is None or run.ended:
+        return
+    if mode == "terminate":
+        store.terminate(run.id, now=now, reason="its parent was terminated")
+    else:
+        store.request_cancel(run.id, mode=mode, now=now)
+    ports.runs.send(Wake(run_id=run.id, id=ports.new_id(), reason="closed by its parent"))
+
+
+def _message(ports: Ports, start: ChildStart, id: str, end: Ended) -> StoredMessage:
+    return StoredMessage(id=id, name=start.location, kind="child", body=end.to_text(), arrived_at=ports.clock.now())
+
+
+def _refused(start: ChildStart) -> Ended:
+    error = failures.record(RunAlreadyExists(start.id))
+    return Ended(run_id=start.id, lineage=start.id, status="failed", error=error)

@@ -1,0 +1,69 @@
+"""What an ended run owes to others: its end to those who wait for it, and an end to what it has begun elsewhere.
+
+The end is settled first, with a note that this is owed; then everybody is told; then the note goes. Whoever dies in between
+leaves a run that is due, and the next wake tells everybody again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from durable.engine.children import end_message_id, how_it_ended
+from durable.engine.effects import close, still_open
+from durable.engine.lease import pages_of
+from durable.model.envelope import Deliver
+from durable.model.history import counting_entries, unpacked
+from durable.model.run import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from durable.model.entry import Entry
+    from durable.model.run import Run, Settlement
+    from durable.ports import Ports
+
+GRACE: Final = 30.0
+"""How long after its end a run is due that owes something: time enough for the invocation that ended it."""
+
+
+def with_debts(run: Run, entries: Iterable[Entry], settlement: Settlement) -> Settlement:
+    """The same settlement, with a note of what is owed once the run has ended so."""
+    if not settlement.terminal:
+        return settlement
+    if not (_somebody_waits(run) or run.lane is not None or any(True for _ in still_open(entries))):
+        return settlement
+    mode = "compensate" if run.cancel_requested == "compensate" else "graceful"
+    return replace(settlement, outbox=mode, due_at=settlement.at + GRACE)
+
+
+def pay(ports: Ports, run: Run, entries: Sequence[Entry] | None = None) -> None:
+    """Tells everybody about the end of the run; twice is harmless. `run` is the record as it was settled."""
+    if run.outbox is None:
+        return
+    if entries is None:
+        items = [entry for page in pages_of(ports, run.id) for entry in (*page.entries, *page.kept)]
+        entries = sorted(counting_entries(run, unpacked(items)), key=lambda entry: entry.order)
+    for opened in still_open(entries):
+        close(ports, run, opened, run.outbox)
+    if _somebody_waits(run):
+        end = how_it_ended(ports, run).to_text()
+        for watcher in _watchers(ports, run):
+            ports.runs.send(
+                Deliver(
+                    run_id=watcher.run_id, id=end_message_id(run, watcher.location), name=watcher.location, kind="child",
+                    body=end,
+                )  # fmt: skip
+            )
+    ports.store.clear_outbox(run.id, epoch=run.epoch)
+
+
+def _somebody_waits(run: Run) -> bool:
+    return run.watched or run.parent_location is not None
+
+
+def _watchers(ports: Ports, run: Run) -> Iterator[Watcher]:
+    if run.parent is not None and run.parent_location is not None:
+        yield Watcher(run.parent, run.parent_location)
+    if run.watched:
+        yield from ports.store.watchers(run.lineage or run.id)

@@ -1,0 +1,234 @@
+"""Children: runs that a run starts, and waits for or not.
+
+| operation          | history                                   | what happens                                             |
+|--------------------|-------------------------------------------|----------------------------------------------------------|
+| `ctx.child`        | open entry, then one with the child's end | started once; its end resumes the code                   |
+| `ctx.start_child`  | an entry that names the child             | started once, and again by a take-over, under one id     |
+| `handle.result()`  | an entry with the child's end             | as any wait; the child goes on when it is cancelled      |
+| `handle.cancel()`  | an entry that names the child             | the child is asked to end                                |
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import TypeAdapter
+
+from durable import codec, failures
+from durable.errors import ErrorInfo, UndecodableHistory
+from durable.model.ending import Ended, ended_from
+from durable.model.ids import derived_id
+from durable.ops.dispatched import ABANDONED, DispatchedOperation
+from durable.ops.effect import EffectOperation, Stamp
+from durable.ops.operation import Host, WaitOperation
+
+if TYPE_CHECKING:
+    from durable.definitions import Workflow
+    from durable.model.entry import Entry
+    from durable.model.message import StoredMessage
+
+ParentClose = Literal["cancel", "abandon"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildStart:
+    """All that it takes to start a child: the value of the entry that records it."""
+
+    id: str
+    workflow: str
+    version: str
+    input: str | None
+    """JSON text."""
+    tags: tuple[str, ...] = ()
+    close: ParentClose = "cancel"
+    """What becomes of it when the parent ends first."""
+    location: str = field(default="")
+    """Where the parent waits for it."""
+
+    def to_text(self) -> str:
+        """The JSON text that is recorded."""
+        return _ADAPTER.dump_json(self, exclude_defaults=True).decode()
+
+
+_ADAPTER: TypeAdapter[ChildStart] = TypeAdapter(ChildStart)
+
+
+def child_start_from(text: str | None) -> ChildStart:
+    """Reads what `to_text` wrote."""
+    return _ADAPTER.validate_json(text or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildOrder:
+    """What the code asks for: a workflow, its input, and how."""
+
+    workflow: Workflow[Any, Any]
+    input: str | None
+    id: str | None
+    tags: tuple[str, ...]
+    close: ParentClose
+
+    def start(self, parent: str, location: str, stamp: Stamp) -> ChildStart:
+        """What is recorded. A derived id tells a child from the one that was started before a retry."""
+        place = location if stamp.retried is None else f"{location}~r{stamp.retried}"
+        return ChildStart(
+            id=self.id or derived_id(parent, place),
+            workflow=self.workflow.name,
+            version=self.workflow.version,
+            input=self.input,
+            tags=self.tags,
+            close=self.close,
+            location=location,
+        )
+
+
+class ChildOperation(DispatchedOperation):
+    """`await ctx.child(workflow, input)`."""
+
+    __slots__ = ("_order", "_parent")
+    kind = "child"
+    answered_by = "child"
+
+    def __init__(self, host: Host, order: ChildOrder) -> None:
+        self._parent = host.run_id
+        self._order = order
+        super().__init__(host, None, order.workflow.name, order.workflow.name)
+        self._listen()
+
+    def opening(self, stamp: Stamp) -> str:
+        return self._order.start(self._parent, self.location, stamp).to_text()
+
+    def answers(self, opened: Entry, message: StoredMessage) -> bool:
+        return _ended(self.location, message).lineage == child_start_from(opened.value).id
+
+    def on_messages(self, messages: Sequence[StoredMessage]) -> None:
+        _output(self.location, _ended(self.location, messages[0]), self._order.workflow)
+
+    def error_of(self, messages: Sequence[StoredMessage]) -> ErrorInfo | None:
+        return _ended(self.location, messages[0]).error
+
+    def decode(self, entry: Entry) -> Any:
+        if not entry.messages:
+            raise failures.rebuild(entry.error or ABANDONED)
+        return _result(self.location, entry, self._order.workflow)
+
+    def describe(self) -> str:
+        return f'child "{self.location}"'
+
+
+class StartChildOperation(EffectOperation):
+    """`await ctx.start_child(workflow, input)`: gives a handle."""
+
+    __slots__ = ("_handle", "_order", "_parent")
+    kind = "start"
+
+    def __init__(self, host: Host, order: ChildOrder, handle: Any) -> None:
+        self._parent = host.run_id
+        self._order = order
+        self._handle = handle
+        super().__init__(host, None, order.workflow.name, order.workflow.name)
+
+    def record_text(self, stamp: Stamp) -> str:
+        return self._order.start(self._parent, self.location, stamp).to_text()
+
+    def decode(self, entry: Entry) -> Any:
+        if entry.error is not None:
+            raise failures.rebuild(entry.error)
+        start = child_start_from(entry.value)
+        return self._handle(start.id, self.location, self._order.workflow)
+
+
+class ChildResultOperation(WaitOperation):
+    """`await handle.result()`."""
+
+    __slots__ = ("_child", "_shared", "_workflow", "channels")
+    kind = "child"
+
+    def __init__(self, host: Host, child: str, started_at: str, workflow: Workflow[Any, Any]) -> None:
+        self._child = child
+        self._workflow = workflow
+        self.channels = (f"child:{started_at}",)
+        self._shared: asyncio.Future[Any] = asyncio.Future(loop=host.journal.loop)
+        super().__init__(host, None, f"result of {started_at.rpartition('/')[2]}", workflow.name)
+
+    def asked_deadline(self) -> None:
+        self.immediate = False
+
+    def claim(self, messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
+        return next(((m,) for m in messages if _ended(self.location, m).lineage == self._child), ())
+
+    def on_messages(self, messages: Sequence[StoredMessage]) -> None:
+        _output(self.location, _ended(self.location, messages[0]), self._workflow)
+
+    def error_of(self, messages: Sequence[StoredMessage]) -> ErrorInfo | None:
+        return _ended(self.location, messages[0]).error
+
+    def decode(self, entry: Entry) -> Any:
+        try:
+            value = _result(self.location, entry, self._workflow)
+        except Exception as error:
+            self._shared.set_exception(error)
+            self._shared.exception()  # nobody need ask for it again
+            raise
+        self._shared.set_result(value)
+        return value
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the code that waited was cancelled before the child ended."""
+        return self.dead and not self._shared.done()
+
+    async def again(self) -> Any:
+        """The same result, for code that asks for it once more."""
+        return await asyncio.shield(self._shared)
+
+    def describe(self) -> str:
+        return f'child "{self._child}"'
+
+
+class CloseChildOperation(EffectOperation):
+    """`await handle.cancel()`."""
+
+    __slots__ = ("_child",)
+    kind = "close"
+
+    def __init__(self, host: Host, child: str, started_at: str) -> None:
+        self._child = child
+        super().__init__(host, None, f"cancel {started_at.rpartition('/')[2]}")
+
+    def record_text(self, stamp: Stamp) -> str:  # noqa: ARG002 - it is always the same
+        return codec.encode(self._child, str)
+
+    def decode(self, entry: Entry) -> None:
+        pass
+
+
+def _ended(location: str, message: StoredMessage) -> Ended:
+    try:
+        return ended_from(message.body)
+    except ValueError as error:
+        raise UndecodableHistory(location, "the end of a child", codec.reason_of(error)) from None
+
+
+def _output(location: str, end: Ended, workflow: Workflow[Any, Any]) -> Any:
+    try:
+        return codec.decode(end.output, workflow.output_type)
+    except ValueError as error:
+        raise UndecodableHistory(
+            location, codec.type_name(workflow.output_type), codec.reason_of(error)
+        ) from None
+
+
+def _result(location: str, entry: Entry, workflow: Workflow[Any, Any]) -> Any:
+    end = _ended(location, entry.messages[0])
+    if end.status == "completed":
+        return _output(location, end, workflow)
+    raise failures.child_failed(end.run_id, end.status, end.error or _without_error(end))
+
+
+def _without_error(end: Ended) -> ErrorInfo:
+    return ErrorInfo(type="Exception", module="builtins", message=f"it ended as {end.status}")
+
