@@ -21,6 +21,7 @@ from durable.model.ids import check_name
 from durable.model.tags import check_tags
 from durable.options import RETRIES, Batch, Rate, count
 from durable.pending import not_available
+from durable.propagation import Carrier, Carriers
 
 if TYPE_CHECKING:
     from durable.context import Context
@@ -31,6 +32,7 @@ I = TypeVar("I")  # noqa: E741 - the name that readers of the signatures expect
 R = TypeVar("R")
 S = TypeVar("S", default=None)
 C_E = TypeVar("C_E", bound=type[Any])
+C_C = TypeVar("C_C", bound=Carrier)
 
 
 class WorkflowDecorator(Protocol):
@@ -68,6 +70,8 @@ class App(Generic[S]):
         self.name = check_name("app name", name)
         self._workflows: dict[str, dict[str, Workflow[Any, Any]]] = {}
         self._remote_steps: dict[str, RemoteStep[..., Any]] = {}
+        self.carriers = Carriers()
+        """What is carried from where a run is started to where its steps run: see `propagate`."""
         self._build_services = services
         self._built: list[S] = []
         self._building = threading.Lock()
@@ -80,6 +84,11 @@ class App(Generic[S]):
                 if not self._built:
                     self._built.append(self._build_services() if self._build_services is not None else None)  # type: ignore[arg-type]
         return self._built[0]
+
+    def propagate(self, carrier: C_C, /) -> C_C:
+        """Registers a pair of functions, `capture` and `restore`: see `durable.propagation.Carrier`."""
+        self.carriers.add(carrier)
+        return carrier
 
     # Workflows
 
@@ -243,6 +252,11 @@ class App(Generic[S]):
             return remote
 
         return register if fn is None else register(fn)
+
+    @property
+    def remote_steps(self) -> Mapping[str, RemoteStep[..., Any]]:
+        """Every registered remote step, by name."""
+        return self._remote_steps
 
     # Declared for later: see durable/pending.py
 

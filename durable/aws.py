@@ -10,9 +10,9 @@ from botocore.config import Config
 
 from durable.adapters.clock import SystemClock, Ulids
 from durable.adapters.dynamodb.store import DynamoStore
-from durable.adapters.memory import TextSigning
 from durable.adapters.s3 import S3Blobs
 from durable.adapters.secrets import SecretSigning
+from durable.adapters.signing import TextSigning
 from durable.adapters.sqs import SqsRunQueue
 from durable.adapters.steps import SqsSteps
 from durable.adapters.timers import AwsTimers, ScheduleTarget
@@ -99,6 +99,7 @@ def aws_ports(settings: Settings, clients: Clients | None = None) -> Ports:
         blobs=S3Blobs(clients.make_s3, settings.bucket) if settings.bucket else NoBlobs(),
         steps=_steps(settings, clients),
         signing=_signing(settings, clients),
+        public_url=settings.public_url,
     )
 
 

@@ -4,7 +4,7 @@ DurableError
 ├── outcomes, raised into workflow code
 │   ├── StepFailed               a step ran out of attempts (also an instance of the user's own class)
 │   ├── StepInterrupted          an at-most-once step may have run and left no result
-│   ├── StepTimeout · AttemptInterrupted   what an attempt failed with, in `StepFailed.error`
+│   ├── StepTimeout · AttemptInterrupted · UnknownRemoteStep   what an attempt failed with, in `StepFailed.error`
 │   ├── WaitTimeout              a wait reached its deadline (a TimeoutError)
 │   ├── JoinError                branches of a join failed (an ExceptionGroup)
 │   ├── RaceError                every branch of a race failed (an ExceptionGroup)
@@ -99,6 +99,16 @@ class StepTimeout(DurableError, TimeoutError):
 
     def __init__(self, timeout: float) -> None:
         super().__init__(f"no result within {timeout:g} s. The body cannot be stopped and may still have its effect.")
+
+
+class UnknownRemoteStep(DurableError, LookupError):
+    """No worker that got the task knows the remote step: its code is older or newer than the workflow's."""
+
+    def __init__(self, name: str, known: str) -> None:
+        super().__init__(
+            f'no worker knows remote step "{name}" (this one knows: {known}). Deploy the code that registers it where its '
+            "queue is served."
+        )
 
 
 class AttemptInterrupted(DurableError):

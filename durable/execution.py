@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from durable.errors import Deadlock, Misuse, RunCancelled
 from durable.journal import Cancellation, Checkpoint, Journal, current_scope, is_awaited, unawaited
 from durable.loop import Running, WorkflowLoop, cancel_run
 from durable.model.entry import Entry
+from durable.model.links import NOWHERE, Links
 from durable.model.run import Wait
 from durable.ops.operation import KnownOperation, Operation
 from durable.ops.timer import TimerOperation
@@ -36,6 +37,8 @@ class RunInfo:
     schedule: str | None = None
     nominal_time: datetime | None = None
     """The moment that the schedule stands for, whenever it fired."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    """What its starter gave it to pass on: trace context, for one. They go on to children, successors and steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +70,11 @@ class Execution:
         started_at: float,
         waits: Sequence[Wait] = (),
         waits_digest: str | None = None,
+        links: Links | None = None,
     ) -> None:
         self.info = info
         self.run_id = info.id
+        self.links = links or Links(run_id=info.id, public_url=NOWHERE)
         title = f"run {info.id} ({info.workflow} {info.version})"
         self.journal = Journal(title, history, waits, waits_digest)
         self.loop = self.journal.loop = WorkflowLoop(started_at, self._make_timer)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from durable.codec.comparison import same
@@ -65,6 +66,11 @@ def child_failed(run_id: str, status: str, error: ErrorInfo) -> ChildFailed:
     return _failed(kind, cause, run_id=run_id, status=status, error=error)
 
 
+def error_from(text: str | None) -> ErrorInfo | None:
+    """An error that was stored apart, from its JSON text."""
+    return None if text is None else TypeAdapter(ErrorInfo).validate_json(text)
+
+
 def ended_without_error(status: str, reason: str | None) -> ErrorInfo:
     """Stands for the error of a run that ended by somebody's decision."""
     kind = {"cancelled": RunWasCancelled, "timed_out": RunTimedOut, "dead": RunDead}.get(status, RunFailed)
@@ -74,10 +80,10 @@ def ended_without_error(status: str, reason: str | None) -> ErrorInfo:
 _KINDS_OF_CHILD_FAILED: Final = {"cancelled": ChildCancelled, "timed_out": ChildTimedOut}
 
 
-def _failed(kind: type[F], cause: ErrorInfo, **own: Any) -> F:
-    failed = _bare(_mixed(kind, cause))
+def _failed(base: type[F], cause: ErrorInfo, /, **own: Any) -> F:
+    failed = _bare(_mixed(base, cause))
     if failed is None:
-        return kind(*own.values())
+        return base(*own.values())
     failed.__dict__.update(_attributes(cause))
     failed.__dict__.update(own)
     failed.args = tuple(own.values())

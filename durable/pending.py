@@ -14,10 +14,10 @@ PENDING: Final = frozenset({
     "app.entity", "app.schedule", "app.on_event", "app.queue", "@app.workflow(singleton=...)",
     "@app.workflow(max_entries=...)",
     # clients
-    "client.start_with_message", "client.start(delay=...)", 'client.start(on_conflict="replace-terminal")',
+    "client.start(delay=...)", 'client.start(on_conflict="replace-terminal")',
     "client.publish_event", "client.entity",
     "client.pause", "client.unpause", "client.rerun_from",
-    "client.fork", "client.delete", "client.children",
+    "client.fork", "client.delete",
 })  # fmt: skip
 """Names as an author writes them."""
 

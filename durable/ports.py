@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from durable.model.delivery import TaskDelivery
     from durable.model.entry import Entry
     from durable.model.envelope import Envelope
+    from durable.model.lane import Lane, LaneState, Ticket
     from durable.model.message import StoredMessage
     from durable.model.run import CancelMode, Cut, Run, Settlement, Status, Watcher
     from durable.model.task import StepTask, TaskRow
@@ -328,6 +329,28 @@ class Store(Protocol):
         """What is known of an attempt, strongly consistent; None before anybody has begun with it."""
         ...
 
+    def read_lane(self, name: str, *, tickets: int) -> LaneState | None:
+        """The lane and the first so many tickets of its queue, strongly consistent; None while nobody uses it."""
+        ...
+
+    def find_ticket(self, name: str, holder: str) -> Ticket | None:
+        """The ticket of one that waits, or that was granted a slot and not told yet; strongly consistent."""
+        ...
+
+    def write_lane(
+        self, lane: Lane, *, expected_version: int | None, put: Sequence[Ticket] = (), remove: Sequence[Ticket] = ()
+    ) -> bool:
+        """Writes the lane, puts tickets in and takes others out, all or nothing; a lane that can be forgotten is deleted.
+
+        False, and nothing is changed, if its version is not the expected one (None: there is none), or if one of the
+        holders has a ticket already. True also where an earlier try by the same `lane.writer` had its effect.
+        """
+        ...
+
+    def due_lanes(self, *, before: float, limit: int) -> Sequence[str]:
+        """Names of lanes whose `due_at` has passed, the longest overdue first; eventually consistent."""
+        ...
+
     def delete_run(self, run_id: str) -> None:
         """Deletes everything about a run that has ended, its record last; the tombstones stay if a successor needs them.
 
@@ -471,3 +494,5 @@ class Ports:
     blobs: Blobs = field(default_factory=NoBlobs)
     steps: StepQueue = field(default_factory=NoSteps)
     signing: Signing = field(default_factory=NoSigning)
+    public_url: str | None = None
+    """Where outside parties reach the API."""

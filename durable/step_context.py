@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from itertools import count
@@ -42,14 +42,17 @@ class StepContext:
 
     __slots__ = (
         "_append",
+        "_beat",
         "_cancelled",
         "_ends",
         "_fetch",
         "_streams",
         "attempt",
+        "headers",
         "idempotency_key",
         "location",
         "run_id",
+        "workflow",
     )
 
     def __init__(
@@ -62,17 +65,25 @@ class StepContext:
         ends: float,
         append: Callable[[str, int, str], None] | None = None,
         fetch: Callable[[str], bytes | None] | None = None,
+        headers: Mapping[str, str] | None = None,
+        workflow: str = "",
+        beat: Callable[[object], bool] | None = None,
     ) -> None:
         self.run_id = run_id
+        self.workflow = workflow
+        """That of the run, by name."""
         self.location = location
         self.attempt = attempt
         """1 for the first attempt."""
         self.idempotency_key = idempotency_key
         """The same for every attempt of this step: hand it to the service that the step calls."""
+        self.headers: Mapping[str, str] = headers or {}
+        """What the run's starter gave it to pass on: trace context, for one."""
         self._ends = ends
         self._cancelled = False
         self._append = append
         self._fetch = fetch
+        self._beat = beat
         self._streams: dict[str, StepStream] = {}
 
     def stream(self, name: str, /) -> StepStream:
@@ -109,7 +120,13 @@ class StepContext:
         return self._cancelled
 
     def heartbeat(self, progress: object = None, /) -> None:
-        """Tells that the body is alive and how far it has come. A local step's turn watches it anyway: nothing is stored."""
+        """Tells that the body is alive and how far it has come, in plain JSON data.
+
+        Call it as often as you like: of a remote step one call in a few seconds is stored, and learns whether the result
+        is still wanted (`cancelled`). A local step's turn watches it anyway: nothing is stored.
+        """
+        if self._beat is not None and not self._beat(progress):
+            self.cancel()
 
     def cancel(self) -> None:
         """Tells the body that its result is no longer wanted; it cannot be stopped."""
@@ -123,6 +140,11 @@ def step_context() -> StepContext:
     except LookupError:
         message = "step_context() was called outside a step: there is no attempt to tell about"
         raise LookupError(message) from None
+
+
+def current_step() -> StepContext | None:
+    """The same, or None outside a step."""
+    return _current.get(None)
 
 
 def enter_step(context: StepContext) -> None:

@@ -11,6 +11,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Response
 from pydantic import ValidationError
 
 from durable.errors import InvalidInput
+from durable.model.headers import headers_of_request
 from handlers import problems
 from handlers.problems import Refused
 from handlers.requests import Request
@@ -36,6 +37,11 @@ def body_of(api: APIGatewayHttpResolver, model: type[R], *, optional: bool = Fal
         return model.model_validate_json(b"{}" if optional and not raw.strip() else raw)
     except ValidationError as error:
         raise Refused(problems.invalid("The request", error, tuple(model.model_fields))) from None
+
+
+def headers_of(api: APIGatewayHttpResolver) -> Mapping[str, str] | None:
+    """What the request gives a run to pass on; None where it says nothing of the kind."""
+    return headers_of_request({name.lower(): value for name, value in api.current_event.headers.items()}) or None
 
 
 def query_of(api: APIGatewayHttpResolver, *known: str) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -13,7 +14,7 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
 from durable.errors import InvalidInput
 from handlers import bootstrap, problems
-from handlers.answers import answer, body_of, query_of, wait_of
+from handlers.answers import answer, body_of, headers_of, query_of, wait_of
 from handlers.bootstrap import AppNotFound
 from handlers.exporting import add_exporting
 from handlers.people import add_people
@@ -88,9 +89,19 @@ def _add_starting(api: APIGatewayHttpResolver, runs: Runs) -> None:
     def start() -> Response[str]:
         wait = wait_of(query_of(api, "wait"), default=0)
         key = api.current_event.headers.get("idempotency-key")
-        started = runs.start(body_of(api, StartRequest), key, wait=wait)
+        request = body_of(api, StartRequest)
+        if request.message is not None:
+            if wait or key is not None:
+                raise InvalidInput("the request", "a start with a message takes neither wait nor an Idempotency-Key")
+            accepted = runs.start_with_message(request, request.message, headers=headers_of(api))
+            return answer(accepted, HTTPStatus.ACCEPTED, _location(accepted))
+        started = runs.start(request, key, headers=headers_of(api), wait=wait)
         status = HTTPStatus.CREATED if started.created else HTTPStatus.OK
-        return answer(started.view, status, {"location": f"/runs/{quote(started.view['id'], safe='')}"})
+        return answer(started.view, status, _location(started.view))
+
+
+def _location(run: Mapping[str, Any]) -> dict[str, str]:
+    return {"location": f"/runs/{quote(run['id'], safe='')}"}
 
 
 def _add_steering(api: APIGatewayHttpResolver, runs: Runs) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from durable.client import Client
     from durable.engine.maintenance import Maintenance
     from durable.engine.orchestrator import Orchestrator
+    from durable.engine.worker import RemoteWorker
 
 
 log = logging.getLogger("durable")
@@ -48,6 +49,13 @@ class Container:
         from durable.engine.orchestrator import Orchestrator  # noqa: PLC0415 - the other functions do not need it
 
         return Orchestrator(self.app, self.ports, code_version=self.code_version)
+
+    @cached_property
+    def remote_worker(self) -> RemoteWorker:
+        """Performs remote steps."""
+        from durable.engine.worker import RemoteWorker  # noqa: PLC0415 - the same
+
+        return RemoteWorker(self.app, self.ports)
 
     @cached_property
     def maintenance(self) -> Maintenance:

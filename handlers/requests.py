@@ -16,6 +16,14 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class MessageRequest(Request):
+    """`POST /runs/{id}/messages`."""
+
+    name: Name
+    body: Any = None
+    id: Id = None
+
+
 class StartRequest(Request):
     """`POST /runs`."""
 
@@ -24,14 +32,13 @@ class StartRequest(Request):
     id: Id = None
     tags: list[str] = []
     on_conflict: Literal["return", "error"] = "return"
+    message: MessageRequest | None = None
 
-
-class MessageRequest(Request):
-    """`POST /runs/{id}/messages`."""
-
-    name: Name
-    body: Any = None
-    id: Id = None
+    @model_validator(mode="after")
+    def _a_message_goes_to_one_run(self) -> Self:
+        if self.message is not None and (self.id is None or self.on_conflict != "return"):
+            raise ValueError('a start with a message names the run by its "id", and messages the one that exists')
+        return self
 
 
 class TerminateRequest(Request):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, TypeAlias, cast, get_args
 
 from pydantic import TypeAdapter
 
@@ -27,6 +27,9 @@ _ERROR: Final = TypeAdapter(ErrorInfo)
 COUNTED: Final = ("workflow", "status", "tag", "where")
 """What runs are filtered by."""
 LISTED: Final = (*COUNTED, "cursor", "limit")
+
+Headers: TypeAlias = Mapping[str, str] | None
+"""What a request gives the run to pass on; None leaves it to the carriers of the app."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +73,31 @@ class Runs:
             for workflow in self._app.workflows
         ]
 
-    def start(self, request: StartRequest, idempotency_key: str | None, *, wait: int = 0) -> Started:
+    def start(
+        self, request: StartRequest, idempotency_key: str | None, *, headers: Headers = None, wait: int = 0
+    ) -> Started:
         """Starts a run, or finds the one that the same start created; waits up to `wait` seconds for its end."""
         asked_at = self._ports.clock.now()
         # A workflow without an input and one whose input is null are not the same.
         given = (request.input,) if "input" in request.model_fields_set else ()
         handle = self._client.start(
             request.workflow, *given, id=request.id, idempotency_key=idempotency_key, tags=request.tags,
-            on_conflict=request.on_conflict,
+            on_conflict=request.on_conflict, headers=headers,
         )  # fmt: skip
         run = self._client.get(handle.id)
         created = run.created_at >= asked_at
         return Started(self.get(run.id, wait=wait) if wait else self._view(run), created)
+
+    def start_with_message(
+        self, request: StartRequest, message: MessageRequest, *, headers: Headers = None
+    ) -> dict[str, Any]:
+        """Accepts a message for the run, which begins with that if it does not exist."""
+        message_id = message.id or self._ports.new_id()
+        handle = self._client.start_with_message(
+            request.workflow, request.input, message.name, message.body, id=str(request.id), message_id=message_id,
+            tags=request.tags, headers=headers,
+        )  # fmt: skip
+        return {"id": handle.id, "message": message_id}
 
     def get(self, run_id: str, *, wait: int = 0) -> dict[str, Any]:
         """One run, with its payloads, as soon as it has ended or is blocked, at the latest after `wait` seconds."""

@@ -34,6 +34,7 @@ def run_view(run: Run, *, input: str | None, output: str | None, error: ErrorInf
         "finished_at": moment(run.finished_at),
         "tags": list(run.tags),
         "attributes": attributes_view(run.attributes),
+        "headers": dict(run.headers),
         "parent": run.parent,
         "lineage": run.lineage,
         "successor": run.successor,

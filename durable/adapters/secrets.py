@@ -6,7 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from durable.adapters.errors import translated
-from durable.adapters.memory.signing import keys_of
+from durable.adapters.signing import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,6 +24,7 @@ from durable.model.message import StoredMessage
 if TYPE_CHECKING:
     from durable.model.entry import Entry
     from durable.model.envelope import Envelope
+    from durable.model.lane import Ticket
     from durable.model.task import StepTask
 
 _BY_REFERENCE = "Store it elsewhere (S3) in a step and pass a reference to it."
@@ -123,10 +124,17 @@ def check_idempotency_key(key: str) -> None:
         raise LimitExceeded("the idempotency key", size, NAME_BYTES)
 
 
+def check_ticket(ticket: Ticket) -> None:
+    """Refuses a ticket that would not fit into an item."""
+    _check_item(f'what "{ticket.holder}" is to do', [ticket.action])
+
+
 def check_envelope(envelope: Envelope, body: str) -> None:
     """Refuses an envelope that the queue, or later the mailbox, would refuse."""
     if isinstance(envelope, Deliver):
         check_payload(f'message "{envelope.name}"', envelope.body)
+        if envelope.start is not None:
+            check_payload("the input", envelope.start.input)
     size = len(body.encode())
     if size > QUEUE_BYTES:
         raise LimitExceeded("a queue message", size, QUEUE_BYTES, instead=_BY_REFERENCE)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from typing_extensions import TypeVar
 
 from durable.channels import Signal
-from durable.client import listing, reading, retrying, starting
+from durable.client import family, listing, reading, retrying, starting
 from durable.client.deciding import Deciding
 from durable.client.handle import RunHandle
 from durable.client.listing import StatusFilter
+from durable.client.messaging import Messaging
 from durable.client.part import FIRST_LOOK, LATER_LOOKS, LONGEST_PAUSE
 from durable.client.published import Published
 from durable.client.starting import OnConflict
@@ -29,7 +30,7 @@ from durable.options import MISSING, count
 from durable.pending import not_available
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from durable.definitions import Workflow
     from durable.model.entry import Entry
@@ -43,7 +44,7 @@ R = TypeVar("R")
 CancelMode = Literal["graceful", "compensate", "terminate"]
 
 
-class Client(Updating, Deciding, Published, Undone):
+class Client(Messaging, Updating, Deciding, Published, Undone):
     """Starts and steers the runs of an app."""
 
     # Starting
@@ -59,6 +60,7 @@ class Client(Updating, Deciding, Published, Undone):
         tags: Sequence[str] = (),
         delay: Duration | None = None,
         on_conflict: OnConflict = "return",
+        headers: Mapping[str, str] | None = None,
     ) -> RunHandle[R]: ...
     @overload
     def start(
@@ -72,6 +74,7 @@ class Client(Updating, Deciding, Published, Undone):
         tags: Sequence[str] = (),
         delay: Duration | None = None,
         on_conflict: OnConflict = "return",
+        headers: Mapping[str, str] | None = None,
     ) -> RunHandle[R]: ...
     @overload
     def start(
@@ -85,6 +88,7 @@ class Client(Updating, Deciding, Published, Undone):
         tags: Sequence[str] = (),
         delay: Duration | None = None,
         on_conflict: OnConflict = "return",
+        headers: Mapping[str, str] | None = None,
     ) -> RunHandle[Any]: ...
     def start(
         self,
@@ -97,6 +101,7 @@ class Client(Updating, Deciding, Published, Undone):
         tags: Sequence[str] = (),
         delay: Duration | None = None,
         on_conflict: OnConflict = "return",
+        headers: Mapping[str, str] | None = None,
     ) -> Any:
         """Starts a run, or gives the one that the same start has started before.
 
@@ -110,12 +115,13 @@ class Client(Updating, Deciding, Published, Undone):
             tags: Listed by; those of the workflow are added.
             delay: Not available yet.
             on_conflict: What to do when the run exists with the same workflow and input: give it, or raise.
+            headers: What the run gives on to its steps and children, at most 512 bytes; those of `app.propagate` if left out.
 
         Raises:
             InvalidInput: The input does not fit; nothing was stored.
             RunAlreadyExists: The id belongs to a run with another workflow or input.
             IdempotencyKeySpent: The key's run has been purged.
-            LimitExceeded: The input or the tags are too large.
+            LimitExceeded: The input, the tags or the headers are too large.
         """
         starting.check_on_conflict(on_conflict)
         if delay is not None:
@@ -124,7 +130,9 @@ class Client(Updating, Deciding, Published, Undone):
             not_available('client.start(on_conflict="replace-terminal")')
         known = starting.registered(self.app, workflow)
         text = input_text(known, input, from_json=isinstance(workflow, str))
-        run, stored_input = starting.new_run(self.ports, known, text, id=id, tags=tags)
+        run, stored_input = starting.new_run(
+            self.ports, known, text, id=id, tags=tags, headers=self._headers(headers)
+        )
         run_id = starting.start(self.ports, run, stored_input, idempotency_key=idempotency_key, on_conflict=on_conflict)
         return RunHandle(self, run_id, known)
 
@@ -158,20 +166,40 @@ class Client(Updating, Deciding, Published, Undone):
         clock = self.ports.clock
         began, pause = clock.monotonic(), FIRST_LOOK
         while True:
-            record = self.get(run_id)
-            if record.status == "completed":
+            record = self._record(run)
+            if record is not None and record.status == "completed":
                 return reading.output(self.app, self.ports, record, workflow)
-            reading.raise_unless_open(record)
+            if record is not None:
+                reading.raise_unless_open(record)
             left = LONGEST_PAUSE if allowed is None else began + allowed - clock.monotonic()
             if left <= 0:
-                waits = f", waiting for {record.reason}" if record.reason else ""
-                raise TimeoutError(f'run "{run_id}" has not ended within {allowed:g} s: it is {record.status}{waits}')
+                waits = f", waiting for {record.reason}" if record is not None and record.reason else ""
+                status = "accepted" if record is None else record.status
+                raise TimeoutError(f'run "{run_id}" has not ended within {allowed:g} s: it is {status}{waits}')
             clock.sleep(min(pause, left))
             pause = min(LONGEST_PAUSE, pause * LATER_LOOKS)
+
+    def _record(self, run: RunHandle[Any] | str) -> Run | None:
+        """None for a run whose start is on its way."""
+        if isinstance(run, str):
+            return self.get(run)
+        try:
+            return self.get(run.id)
+        except RunNotFound:
+            if run.accepted:
+                return None
+            raise
 
     def history(self, run_id: str) -> Sequence[Entry]:
         """What the run has recorded and what counts of it, in order of record; raises RunNotFound."""
         return reading.history(self.ports, run_id)
+
+    def children(self, run_id: str) -> Sequence[str]:
+        """Ids of the children that the run has started, in that order, without those of loop iterations that are gone.
+
+        Raises RunNotFound. Each is a run like any other: `get`, `history` and the rest take its id.
+        """
+        return family.children(self.ports, run_id)
 
     def export(self, run_id: str) -> dict[str, Any]:
         """The run and its history as a JSON document that `durable replay` and `assert_replays` take; raises RunNotFound.
@@ -286,7 +314,9 @@ class Client(Updating, Deciding, Published, Undone):
 
     def terminate(self, run_id: str, *, reason: str = "") -> None:
         """Ends the run at once, without running any of its code; a run that has ended is left as it is."""
-        self._at_the_end(run_id, partial(self.ports.store.terminate, reason=reason or "terminated by a client"))
+        run = self._at_the_end(run_id, partial(self.ports.store.terminate, reason=reason or "terminated by a client"))
+        if run.outbox is not None:  # others have to be told
+            self.ports.runs.send(Wake(run_id=run.id, id=self.ports.new_id(), reason="terminated"))
 
     def resume(self, run_id: str) -> None:
         """Lets a blocked run try again; harmless for other open runs."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 from typing_extensions import TypeVar
 
 from durable.channels import Signal, StateKey, Update
+from durable.errors import RunNotFound
 from durable.model.duration import Duration
 from durable.model.run import Status
 
@@ -24,12 +25,16 @@ R_co = TypeVar("R_co", covariant=True)
 class RunHandle(Generic[R_co]):
     """One run; every method asks for its state as it is then."""
 
-    __slots__ = ("_client", "id", "workflow")
+    __slots__ = ("_client", "accepted", "id", "workflow")
 
-    def __init__(self, client: Client, run_id: str, workflow: Workflow[Any, R_co] | None) -> None:
+    def __init__(
+        self, client: Client, run_id: str, workflow: Workflow[Any, R_co] | None, *, accepted: bool = False
+    ) -> None:
         self._client = client
         self.id = run_id
         self.workflow = workflow
+        self.accepted = accepted
+        """Whether its start is on its way, so that it counts as pending as long as there is no record of it."""
 
     def result(self, *, timeout: Duration | None = None) -> R_co:
         """The output, as soon as the run has completed; see `Client.result`."""
@@ -37,7 +42,12 @@ class RunHandle(Generic[R_co]):
 
     def status(self) -> Status:
         """The status at this moment."""
-        return self._client.get(self.id).status
+        try:
+            return self._client.get(self.id).status
+        except RunNotFound:
+            if self.accepted:
+                return "pending"
+            raise
 
     @overload
     def send(self, signal: Signal[T], body: T, /, *, id: str | None = None) -> str: ...

@@ -8,7 +8,7 @@ from durable.client import reading
 from durable.errors import RunEnded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from durable.app import App
     from durable.model.run import Run
@@ -35,6 +35,10 @@ class ClientPart:
         Of a run that has continued as new it is the last of its lineage, under its own id.
         """
         return reading.last_of_lineage(self.ports, run_id)
+
+    def _headers(self, given: Mapping[str, str] | None) -> dict[str, str]:
+        """What travels with something that this client starts: what it was given, or what the app's carriers capture."""
+        return self.app.carriers.headers(given)
 
     def _open_run(self, run_id: str) -> Run:
         run = self.get(run_id)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from durable.errors import RetryRefused, RunEnded, RunNotFound
+from durable.model.ending import ended_from
 from durable.model.envelope import Wake
 from durable.model.history import counting_entries, is_start, outlives_cuts, unpacked
 from durable.model.ids import check_run_id
+from durable.model.message import REPORTS
 from durable.model.run import Cut, Settlement, retried
 from durable.ports import Acquired
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from durable.model.entry import Entry
+    from durable.model.message import StoredMessage
     from durable.model.run import Run
     from durable.ports import Ports
 
@@ -47,6 +51,7 @@ def retry(ports: Ports, run_id: str) -> None:
     if cut is not None:
         _cut(ports, run, entries, cut)
     _forget_attempts(ports, run, entries)
+    _retry_children(ports, run, entries)
     ports.store.settle(run_id, epoch=run.epoch, wakes=None, settlement=_suspended(run, cut, now))
     ports.runs.send(Wake(run_id=run_id, id=ports.new_id(), reason="retry"))
 
@@ -123,18 +128,36 @@ def _with_carried(run: Run, items: Sequence[Entry], start: tuple[int, int]) -> t
 
 
 def _spent(run: Run, item: Entry) -> bool:
-    """Whether it is a failed attempt of a step that is tried anew."""
-    return item.mark.startswith("@") and not is_start(item) and item.location in run.failed_at
+    """Whether it is a failed attempt of an operation that is tried anew, or says that it was dispatched."""
+    attempt = item.mark.startswith(("@", "?")) and not is_start(item)
+    return attempt and item.location in run.failed_at
 
 
 def _cut(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut) -> None:
     """Messages go back first: a retry that is cut short here has consumed them still, one that is repeated returns them."""
     gone = [entry for entry in entries if cut.covers(entry.order)]
-    returned = [message for entry in gone for message in entry.messages]
+    spent = [message for entry in gone for message in entry.messages if _is_spent_report(run, entry, message)]
+    returned = [message for entry in gone for message in entry.messages if message not in spent]
+    if spent:
+        ports.store.delete_messages(run.id, [message.id for message in spent])
     for message in returned:
         ports.store.put_message(run.id, message)
     ports.store.record_cut(run.id, epoch=run.epoch, cut=cut, unburied=[message.id for message in returned])
     ports.store.delete_entries(run.id, [e.key for e in gone if not outlives_cuts(e)], epoch=run.epoch)
+
+
+def _is_spent_report(run: Run, entry: Entry, message: StoredMessage) -> bool:
+    """Whether the message reports the failure that is to be got over."""
+    return entry.key in run.failed_at and message.kind in REPORTS
+
+
+def _retry_children(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:
+    """A child whose failure was met through its handle is retried itself: nothing starts it anew."""
+    dispatched = {entry.location for entry in entries if entry.mark.startswith("?")}
+    failed = [e for e in entries if e.key in run.failed_at and e.kind == "child" and e.location not in dispatched]
+    for message in (message for entry in failed for message in entry.messages):
+        with suppress(RunNotFound, RunEnded, RetryRefused):
+            retry(ports, ended_from(message.body).run_id)
 
 
 def _forget_attempts(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:

@@ -20,7 +20,7 @@ from durable.model.tags import check_tags
 from durable.ports import Created, Exists, KeyTaken
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from durable.app import App
     from durable.definitions import Workflow
@@ -41,7 +41,8 @@ def registered(app: App[Any], workflow: Workflow[Any, Any] | str) -> Workflow[An
 
 
 def new_run(
-    ports: Ports, workflow: Workflow[Any, Any], text: str | None, *, id: str | None, tags: Sequence[str]
+    ports: Ports, workflow: Workflow[Any, Any], text: str | None, *, id: str | None, tags: Sequence[str],
+    headers: Mapping[str, str],
 ) -> tuple[Run, str | None]:
     """The record of a run that begins now, and its input where that is stored apart."""
     return pending_run(
@@ -53,6 +54,7 @@ def new_run(
         writer=ports.new_id(),
         now=ports.clock.now(),
         tags=check_tags((*workflow.tags, *check_tags(tags))),
+        headers=headers,
     )
 
 

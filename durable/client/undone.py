@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
 from typing_extensions import TypeVar
 
-from durable.channels import Event, Signal
+from durable.channels import Event
 from durable.pending import not_available
 
 if TYPE_CHECKING:
     from durable.client.handle import RunHandle
     from durable.context import Context
-    from durable.definitions import Workflow
 
 P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
-I = TypeVar("I")  # noqa: E741 - the name that readers of the signatures expect
-R = TypeVar("R")
 E = TypeVar("E")
 
 
@@ -70,12 +67,6 @@ class Undone:
         """The entity of this class and key."""
         not_available("client.entity")
 
-    def start_with_message(
-        self, workflow: Workflow[I, R], input: I, signal: Signal[T], body: T, /, *, id: str
-    ) -> RunHandle[R]:
-        """Starts the run, or messages the one that exists."""
-        not_available("client.start_with_message")
-
     def pause(self, run_id: str) -> None:
         """Starts no new work of the run; nothing is lost."""
         not_available("client.pause")
@@ -95,7 +86,3 @@ class Undone:
     def delete(self, run_id: str) -> None:
         """Forgets an ended run."""
         not_available("client.delete")
-
-    def children(self, run_id: str) -> Sequence[str]:
-        """Ids of the run's children."""
-        not_available("client.children")

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from durable.engine.steps import Attempted, StepRunner
     from durable.engine.writer import EntryWriter
     from durable.model.entry import Compensation, Entry
+    from durable.model.run import Run
     from durable.ports import Clock
+    from durable.propagation import Carriers
 
 
 FRESH = 0.9
@@ -57,10 +59,11 @@ class Attempts:
     """The steps of one turn."""
 
     def __init__(
-        self, *, run_id: str, writer: EntryWriter, runner: StepRunner, clock: Clock, options: EngineOptions, ends: float,
-        longest: float,
+        self, *, run: Run, writer: EntryWriter, runner: StepRunner, clock: Clock, options: EngineOptions, ends: float,
+        longest: float, carriers: Carriers,
     ) -> None:  # fmt: skip
-        self._run_id = run_id
+        self._run = run
+        self._carriers = carriers
         self._writer = writer
         self._runner = runner
         self._clock = clock
@@ -214,12 +217,13 @@ class Attempts:
         step.started.append(now)
         step.gives_up_at = self._runner.elapsed() + step.timeout
         context = StepContext(
-            run_id=self._run_id, location=operation.location, attempt=step.attempt,
-            idempotency_key=operation.idempotency_key, ends=now + step.timeout,
+            run_id=self._run.id, workflow=self._run.workflow, headers=self._run.headers, location=operation.location,
+            attempt=step.attempt, idempotency_key=operation.idempotency_key, ends=now + step.timeout,
             append=partial(self._writer.streams.append_of_step, source=operation.location, attempt=step.attempt),
             fetch=self._writer.fetch,
         )  # fmt: skip
         call = partial(_verify, operation) if verifies else operation.call
+        call = self._carriers.around(self._run.headers, call)
         step.job = Job(operation, step.attempt, now, call, operation.context.copy(), context, verifies)
         self._runner.start(step.job)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from durable import codec, failures
@@ -26,7 +27,10 @@ def start_child(ports: Ports, parent: Run, entry: Entry) -> StoredMessage | None
 
     Gives a message for the parent where no end of the child would bring one: it has ended, or is not ours to wait for.
     """
-    start = child_start_from(entry.value)
+    return _start(ports, parent, child_start_from(entry.value))
+
+
+def _start(ports: Ports, parent: Run, start: ChildStart) -> StoredMessage | None:
     run, stored_input = pending_run(
         id=start.id, workflow=start.workflow, version=start.version, input=start.input,
         input_digest=codec.digest(start.input), writer=ports.new_id(), now=ports.clock.now(), tags=start.tags,
@@ -51,6 +55,10 @@ def _existing(ports: Ports, parent: Run, start: ChildStart, child: Run, input_di
         return _message(ports, start, f"taken:{start.id}:{digest(start.location, 'child')}", _refused(start))
     if child.status == "pending" and child.started_at is None:
         ports.runs.send(Start(run_id=child.id, id=ports.new_id()))  # the envelope of the first start may be lost
+    if ours and child.ended and start.again is not None:
+        if child.status != "completed":
+            return _start(ports, parent, replace(start, id=start.again, again=None))
+        return _message(ports, start, end_message_id(child, start.location), how_it_ended(ports, child))
     if ours:
         return None
     watched = watch(ports, child, Watcher(parent.id, start.location))
@@ -75,10 +83,10 @@ def watch(ports: Ports, run: Run, watcher: Watcher) -> Run:
 
 def how_it_ended(ports: Ports, run: Run) -> Ended:
     """What is told of the end of a run."""
-    output = run.output
-    if run.status == "completed" and run.output_stored:
-        output = ports.store.get_payload(run.id, "output", epoch=run.clean_epoch)
-    error = run.error
+    output, error = run.output, run.error
+    if run.output_stored:
+        text = ports.store.get_payload(run.id, "output", epoch=run.epoch)
+        output, error = (text, None) if run.status == "completed" else (None, failures.error_from(text))
     if error is None and run.status != "completed":
         error = failures.ended_without_error(run.status, run.reason)
     return Ended(run_id=run.id, lineage=run.lineage or run.id, status=run.status, output=output, error=error)

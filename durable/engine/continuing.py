@@ -121,7 +121,8 @@ class Handover:
         before = self._run
         inherited = replace(
             run, lineage=self._lineage, parent=before.parent, deadline=before.deadline, attributes=dict(attributes),
-            pruned=before.pruned or bool(self._buried),
+            pruned=before.pruned or bool(self._buried), parent_location=before.parent_location, watched=before.watched,
+            headers=before.headers, lane=before.lane,
         )  # fmt: skip
         return inherited, stored_input
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from durable.engine import fencing
+from durable.engine.creating import create
 from durable.errors import Fenced, StoreUnavailable
 from durable.model.history import counting_entries, unpacked
 from durable.ports import Acquired, Held, Missing, NotRunnable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from durable.engine.cache import HistoryCache
     from durable.engine.options import EngineOptions
     from durable.model.entry import Entry
+    from durable.model.envelope import StartSpec
     from durable.model.message import StoredMessage
     from durable.model.run import Run
     from durable.ports import Page, Payload, Ports
@@ -55,11 +57,13 @@ class Loaded:
 
 
 def acquire(
-    ports: Ports, run_id: str, *, ends: float, options: EngineOptions, code_version: str, due_is_near: bool
-) -> Lease | Run | None:
+    ports: Ports, run_id: str, *, ends: float, options: EngineOptions, code_version: str, due_is_near: bool,
+    start: StartSpec | None = None,
+) -> Lease | Run | None:  # fmt: skip
     """Takes the lease, or makes sure that its holder will look again; None when there is nothing to do here.
 
-    A run that goes on as another one, or that owes something to others since its end, is given as it is.
+    A run that goes on as another one, or that owes something to others since its end, is given as it is. One that is
+    missing is created first, where `start` says how.
     """
     owner = ports.new_id()
     for _ in range(ACQUIRE_TRIES):
@@ -75,7 +79,10 @@ def acquire(
             case NotRunnable(run):
                 return run if run.successor is not None or run.outbox is not None else None
             case Missing():
-                return None
+                if start is None:
+                    return None
+                create(ports, run_id, start)
+                due_is_near = True
             case Held():
                 if ports.store.announce(run_id, now=ports.clock.now()):
                     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -13,6 +14,7 @@ from durable.context import Context
 from durable.engine.announcing import started_tags
 from durable.errors import Misuse, UndecodableHistory
 from durable.execution import Execution, RunInfo
+from durable.model.links import Links
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from durable.app import App, Workflow
     from durable.engine.lease import Loaded
     from durable.model.run import Run
+    from durable.ports import Ports
 
 
 class PythonChanged(Misuse):
@@ -43,8 +46,16 @@ def begun(run: Run) -> float:
     return run.created_at if run.started_at is None else run.started_at
 
 
-def open_execution(app: App, run: Run, loaded: Loaded) -> Execution:
-    """Raises a Misuse where the deployed code cannot take the run further."""
+def links_of(ports: Ports, run: Run) -> Links:
+    """What the run's tokens and addresses are made of."""
+    return Links(
+        run_id=run.id, born=run.born, cuts=run.cuts, keys=ports.signing.keys, public_url=ports.public_url,
+        now=ports.clock.now,
+    )  # fmt: skip
+
+
+def open_execution(app: App, run: Run, loaded: Loaded, links: Links | None = None) -> Execution:
+    """Raises a Misuse where the deployed code cannot take the run further; without `links` nobody can reach it."""
     workflow = app.find(run.workflow, run.version)
     if run.python is not None and (run.python == "3.11") != (python_minor() == "3.11"):
         raise PythonChanged(run.python, python_minor())
@@ -52,10 +63,11 @@ def open_execution(app: App, run: Run, loaded: Loaded) -> Execution:
     info = RunInfo(
         id=run.id, lineage=run.lineage or run.id, workflow=run.workflow, version=run.version,
         started_at=datetime.fromtimestamp(started_at, UTC), parent=run.parent, tags=started_tags(run),
+        headers=MappingProxyType(dict(run.headers)),
     )  # fmt: skip
     return Execution(
         _program(workflow, run, loaded), info, history=loaded.entries, started_at=started_at, waits=run.waits,
-        waits_digest=run.waits_digest,
+        waits_digest=run.waits_digest, links=links,
     )  # fmt: skip
 
 

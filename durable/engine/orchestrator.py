@@ -15,7 +15,8 @@ from durable.engine.options import EngineOptions
 from durable.engine.steps import ThreadStepRunner
 from durable.engine.turn import Turns
 from durable.errors import StoreUnavailable
-from durable.model.envelope import Deliver, Envelope, Start, TimerFired, Wake, from_body
+from durable.logs import about_run
+from durable.model.envelope import Deliver, Envelope, Start, StartSpec, TimerFired, Wake, from_body
 from durable.model.limits import SQS_DELAY_SECONDS
 from durable.model.message import StoredMessage
 
@@ -85,23 +86,25 @@ class Orchestrator:
         return failed + [delivery_id for outcome in outcomes for delivery_id in outcome]
 
     def _one_run(self, run_id: str, group: Sequence[tuple[Delivery, Envelope]], ends: float) -> Sequence[str]:
-        try:
-            self._handle(run_id, group, ends)
-        except StoreUnavailable as error:
-            log.warning("run %s: %s", run_id, error)
-        except Exception:
-            log.exception("run %s: the turn failed and will be tried again", run_id)
-        else:
-            return ()
+        with about_run(run_id):
+            try:
+                self._handle(run_id, group, ends)
+            except StoreUnavailable as error:
+                log.warning("run %s: %s", run_id, error)
+            except Exception:
+                log.exception("run %s: the turn failed and will be tried again", run_id)
+            else:
+                return ()
         return [delivery.id for delivery, _ in group]
 
     def _handle(self, run_id: str, group: Sequence[tuple[Delivery, Envelope]], ends: float) -> None:
         turn_wanted = due_is_near = False
+        start: StartSpec | None = None
         for delivery, envelope in group:
             match envelope:
                 case Deliver():
                     self._ports.store.put_message(run_id, self._message(delivery, envelope))
-                    turn_wanted = True
+                    turn_wanted, start = True, start or envelope.start
                 case TimerFired(due_at=due_at):
                     if self._forward_if_early(run_id, due_at):
                         continue
@@ -114,7 +117,7 @@ class Orchestrator:
                     assert_never(envelope)
         if not turn_wanted:
             return
-        successor = self._turns.take(run_id, ends=ends, longest=self._longest, due_is_near=due_is_near)
+        successor = self._turns.take(run_id, ends=ends, longest=self._longest, due_is_near=due_is_near, start=start)
         if successor is not None:
             for delivery, envelope in group:
                 if isinstance(envelope, Deliver):

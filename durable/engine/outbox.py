@@ -37,6 +37,11 @@ def with_debts(run: Run, entries: Iterable[Entry], settlement: Settlement) -> Se
     return replace(settlement, outbox=mode, due_at=settlement.at + GRACE)
 
 
+def kept_children(ports: Ports, run: Run) -> list[Entry]:
+    """Children of iterations that are gone, which are to end with the run."""
+    return [entry for page in pages_of(ports, run.id) for entry in page.kept if entry.kind == "start"]
+
+
 def pay(ports: Ports, run: Run, entries: Sequence[Entry] | None = None) -> None:
     """Tells everybody about the end of the run; twice is harmless. `run` is the record as it was settled."""
     if run.outbox is None:

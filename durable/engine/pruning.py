@@ -6,7 +6,7 @@
 | items of this turn | after progress, under a floor | the floor says that this epoch's items up to there count, gaps or not |
 
 Before an item goes, what must outlive it is kept elsewhere: the ids of messages that it consumed become tombstones,
-and the compensation of its step becomes an item of its own.
+and the compensation of its step, or the child that is to end with the run, becomes an item of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from durable.model.history import is_start
 from durable.model.sealing import seal
+from durable.ops.child import child_start_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,17 +65,25 @@ class Pruner:
         """The history as it stands: what was loaded and what this turn has written, less what is gone."""
         return [*self._loaded, *self._writer.written]
 
+    def _unheard(self, children: Sequence[Entry]) -> Sequence[Entry]:
+        """Children that are to end with the run, and whose end it has not heard of."""
+        heard = {message.name for entry in [*self._loaded, *self._writer.written] for message in entry.messages}
+        own = [entry for entry in children if child_start_from(entry.value).close == "cancel"]
+        return [entry for entry in own if entry.location not in heard]
+
     def _delete(self, obsolete: Sequence[Entry]) -> None:
         store, run = self._ports.store, self._run
         consumed = [message.id for entry in obsolete for message in entry.messages]
-        if not self.pruned and (consumed or any(is_start(entry) for entry in obsolete)):
+        kept = [entry for entry in obsolete if entry.compensation is not None or entry.kind == "checkpoint"]
+        children = [entry for entry in obsolete if entry.kind == "start" and entry.error is None]
+        if not self.pruned and (consumed or children or any(is_start(entry) for entry in obsolete)):
             store.mark_pruned(run.id, epoch=run.epoch)
             self.pruned = True
         if consumed:
             store.bury(run.lineage or run.id, consumed)
             store.delete_messages(run.id, consumed)
-        if undoable := [entry for entry in obsolete if entry.compensation is not None or entry.kind == "checkpoint"]:
-            store.keep_compensations(run.id, undoable)
+        if kept or children:
+            store.keep_compensations(run.id, [*kept, *self._unheard(children)])
         store.delete_entries(run.id, [entry.key for entry in obsolete], epoch=run.epoch)
 
 

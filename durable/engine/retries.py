@@ -38,7 +38,7 @@ def after_failure(policy: Step, attempt: int, error: BaseException, key: str) ->
         return GiveUp(kind)
     if attempt > policy.retries:
         return GiveUp("timeout" if isinstance(error, StepTimeout) else "exhausted")
-    if isinstance(error, RetryAfter) and (delay := _asked_delay(error)) is not None:
+    if isinstance(error, RetryAfter) and (delay := asked_delay(error)) is not None:
         return Retry(delay)
     return Retry(policy.backoff.delay_after(attempt, key))
 
@@ -72,7 +72,7 @@ def _wants_retry(policy: Step, error: Exception) -> bool:
         return False
 
 
-def _asked_delay(error: RetryAfter) -> float | None:
+def asked_delay(error: RetryAfter) -> float | None:
     """The delay that the step asked for, or None where what it asked for is no duration: the policy's applies then."""
     try:
         return max(0.0, seconds(error.delay))

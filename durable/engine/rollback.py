@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from durable.model.entry import Entry
     from durable.model.run import Run
     from durable.ports import Ports
+    from durable.propagation import Carriers
 
 
 def done_steps(run: Run, entries: Iterable[Entry], kept: Iterable[Entry]) -> list[Entry]:
@@ -53,7 +54,7 @@ class Rollback:
 
     def __init__(
         self, *, ports: Ports, lease: Lease, loaded: Loaded, writer: EntryWriter, runner: StepRunner,
-        options: EngineOptions, longest: float,
+        options: EngineOptions, longest: float, carriers: Carriers,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._run = lease.run
@@ -63,8 +64,8 @@ class Rollback:
         self._writer = writer
         self._steps = done_steps(lease.run, loaded.entries, kept_entries(ports, lease.run.id, loaded.entries))
         self._attempts = Attempts(
-            run_id=lease.run.id, writer=writer, runner=runner, clock=ports.clock, options=options, ends=lease.ends,
-            longest=longest,
+            run=lease.run, writer=writer, runner=runner, clock=ports.clock, options=options, ends=lease.ends,
+            longest=longest, carriers=carriers,
         )  # fmt: skip
         self._longest = longest
         self._charges = lease.run.died

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from durable.model.message import StoredMessage
     from durable.model.run import Run
     from durable.ports import Ports
+    from durable.propagation import Carriers
 
 log = logging.getLogger("durable")
 
@@ -52,7 +53,7 @@ class Session:
 
     def __init__(
         self, *, ports: Ports, lease: Lease, loaded: Loaded, execution: Execution, writer: EntryWriter,
-        runner: StepRunner, options: EngineOptions, longest: float, code_version: str,
+        runner: StepRunner, options: EngineOptions, longest: float, code_version: str, carriers: Carriers,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._run = lease.run
@@ -74,8 +75,8 @@ class Session:
         self._next_look = ports.clock.monotonic() + options.watch
         self._dispatcher = Dispatcher(ports, lease.run, writer, self._deliver)
         self._steps = Attempts(
-            run_id=lease.run.id, writer=writer, runner=runner, clock=ports.clock, options=options, ends=lease.ends,
-            longest=longest,
+            run=lease.run, writer=writer, runner=runner, clock=ports.clock, options=options, ends=lease.ends,
+            longest=longest, carriers=carriers,
         )  # fmt: skip
 
     @property
@@ -220,6 +221,8 @@ class Session:
         if unfit := [message for message in ready.messages if not _reads(wait, message)]:
             self._mailbox.set_aside(wait, unfit)
             return True
+        if not ready.messages and self._is_alive(wait):
+            return True
         self._waits.remove(wait)
         if ready.messages:
             entry = self._writer.write(
@@ -234,6 +237,16 @@ class Session:
             self._dispatcher.done(wait)
         self._deliver(entry)
         return True
+
+    def _is_alive(self, wait: WaitOperation) -> bool:
+        """Whether what is waited for has given a sign of life that puts off the deadline, which has passed."""
+        if wait.lifeline is None:
+            return False
+        row = self._ports.store.get_task(self._run.id, wait.lifeline)
+        deadline = wait.put_off(row, self._ports.clock.now())
+        if deadline is not None:
+            self._waits.put_off(wait, deadline)
+        return deadline is not None
 
     def _await_step(self) -> None:
         """Until a body ends, a wait or a retry is due, or it is time to look whether a message has come."""

@@ -22,14 +22,38 @@ if TYPE_CHECKING:
     from durable.ops.step import StepOperation
 
     Attempted: TypeAlias = StepOperation | Undo
-    """What attempts are made at."""
+    """What a turn makes attempts at."""
+
+
+class Performed(Protocol):
+    """A piece of the user's code that a run wants performed, by a turn or by a worker."""
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        ...
+
+    @property
+    def location(self) -> str:
+        """Where its result belongs."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What it is called there."""
+        ...
+
+    @property
+    def call(self) -> Callable[[], Any]:
+        """The code with its arguments bound; what it returns may be awaitable."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
     """One attempt at a step's body (or at the question whether it was done: `verifies`)."""
 
-    operation: Attempted
+    operation: Performed
     attempt: int
     started_at: float
     call: Callable[[], Any]

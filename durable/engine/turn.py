@@ -15,7 +15,7 @@ from durable.engine import outbox, settling
 from durable.engine.cache import HistoryCache
 from durable.engine.continuing import Handover, with_carried
 from durable.engine.lease import Lease, Loaded, acquire, load, load_messages
-from durable.engine.opening import open_execution
+from durable.engine.opening import links_of, open_execution
 from durable.engine.pauses import Continues, Ended, OutOfTime, Pause, Quiescent, Stopped
 from durable.engine.pruning import Pruner
 from durable.engine.repeating import repeat_effects
@@ -24,6 +24,7 @@ from durable.engine.session import Session, dead_turns
 from durable.engine.stopping import never_began, verdict, with_deadline
 from durable.engine.writer import EntryWriter
 from durable.errors import Fenced, LimitExceeded, Misuse, StoreUnavailable
+from durable.logs import name_workflow
 from durable.model.envelope import Wake
 from durable.ports import Settled, WakesMoved
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from durable.engine.steps import StepRunner
     from durable.engine.stopping import Ending
     from durable.execution import Execution
+    from durable.model.envelope import StartSpec
     from durable.model.run import Run, Settlement, Status
     from durable.ops.operation import WaitOperation
     from durable.ports import Ports
@@ -56,23 +58,28 @@ class Turns:
     new_runner: Callable[[], StepRunner]
     cache: HistoryCache
 
-    def take(self, run_id: str, *, ends: float, longest: float, due_is_near: bool) -> str | None:
+    def take(
+        self, run_id: str, *, ends: float, longest: float, due_is_near: bool, start: StartSpec | None = None
+    ) -> str | None:
         """Takes one turn, or leaves the run to whoever holds it; of a run that has continued as new, its successor.
 
-        `ends` is when the invocation does, by the monotonic clock; `longest` what a whole invocation has for a step.
+        `ends` is when the invocation does, by the monotonic clock; `longest` what a whole invocation has for a step;
+        `start` how a run that is missing begins.
         Raises StoreUnavailable when a service does not answer: the lease is given back and the wake must come again.
         """
         if ends - self.ports.clock.monotonic() < SHORTEST_TURN:
             message = f"the invocation has less than {SHORTEST_TURN} s left for run {run_id}"
             raise StoreUnavailable(message)
         lease = acquire(
-            self.ports, run_id, ends=ends, options=self.options, code_version=self.code_version, due_is_near=due_is_near
-        )
+            self.ports, run_id, ends=ends, options=self.options, code_version=self.code_version, due_is_near=due_is_near,
+            start=start,
+        )  # fmt: skip
         if lease is None:
             return None
         if not isinstance(lease, Lease):
             outbox.pay(self.ports, lease)
             return lease.successor
+        name_workflow(lease.run.workflow)
         try:
             self._go(lease, longest)
         except Fenced as lost:
@@ -95,7 +102,7 @@ class Turns:
             self.ports.store.delete_messages(run.id, obsolete)
         writer = EntryWriter(self.ports, run, loaded.entries[-1].at if loaded.entries else 0.0)
         pruner = Pruner(self.ports, run, writer, worthwhile=self.options.prune_from)
-        writer.after, writer.history = pruner.after, pruner.history
+        writer.after, writer.history, writer.pruned = pruner.after, pruner.history, lambda: pruner.pruned
         loaded = replace(loaded, entries=pruner.begin(loaded.entries), buried=consumed)
         lease = Lease(replace(run, pruned=pruner.pruned), lease.ends)
         if dead_turns(loaded, run.epoch, run.clean_epoch, run.released_epoch) > self.options.dead_turns:
@@ -109,7 +116,7 @@ class Turns:
             self._stop(lease, loaded, writer, ending)
             return
         try:
-            execution = open_execution(self.app, run, loaded)
+            execution = open_execution(self.app, run, loaded, links_of(self.ports, run))
         except (Misuse, LimitExceeded) as misuse:
             self._blocked(lease, loaded, writer, misuse)
             return
@@ -117,7 +124,7 @@ class Turns:
             session = Session(
                 ports=self.ports, lease=lease, loaded=loaded, execution=execution, writer=writer,
                 runner=self.new_runner(), options=self.options, longest=longest,
-                code_version=self.code_version,
+                code_version=self.code_version, carriers=self.app.carriers,
             )  # fmt: skip
             try:
                 self._play(lease, loaded, writer, execution, session)
@@ -188,6 +195,8 @@ class Turns:
     ) -> Run | None:
         """The run record if the run must be looked at again; None once the turn is over."""
         entries = [*loaded.entries, *writer.written]
+        if settlement.terminal and writer.pruned():
+            entries += outbox.kept_children(self.ports, lease.run)
         settlement = outbox.with_debts(lease.run, entries, settlement)
         answer = self.ports.store.settle(lease.run.id, epoch=lease.run.epoch, wakes=wakes, settlement=settlement)
         match answer:
@@ -238,7 +247,7 @@ class Turns:
         run = lease.run
         rollback = Rollback(
             ports=self.ports, lease=lease, loaded=loaded, writer=writer, runner=self.new_runner(), options=self.options,
-            longest=longest,
+            longest=longest, carriers=self.app.carriers,
         )  # fmt: skip
         try:
             pause = rollback.go()

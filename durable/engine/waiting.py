@@ -40,6 +40,11 @@ class Waits:
         for channel in wait.channels:
             self._listening[channel][wait.key] = wait
 
+    def put_off(self, wait: WaitOperation, deadline: float) -> None:
+        """Gives a wait more time."""
+        wait.deadline = deadline
+        heapq.heappush(self._timed, (deadline, wait.seq, wait))
+
     def remove(self, wait: WaitOperation) -> None:
         """Drops a wait that is about to be recorded."""
         del self._waits[wait.key]
@@ -69,9 +74,12 @@ class Waits:
         return min(deadlines, default=None)
 
     def _first_timed(self) -> WaitOperation | None:
-        while self._timed and not self._counts(self._timed[0][2]):
+        while self._timed:
+            deadline, _, wait = self._timed[0]
+            if self._counts(wait) and wait.deadline == deadline:
+                return wait
             heapq.heappop(self._timed)
-        return self._timed[0][2] if self._timed else None
+        return None
 
     def _first_immediate(self) -> WaitOperation | None:
         while self._immediate and not self._counts(self._immediate[0][1]):

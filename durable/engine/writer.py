@@ -38,13 +38,16 @@ class EntryWriter:
         self._time = time
         self._held: list[Entry] = []
         self.written: list[Entry] = []
-        self.streams = Streams(ports, run)
+        self.streams = Streams(ports, run.id, run.epoch)
         self.before: Callable[[], None] = _nothing
         """Stores what the workflow has announced: called before every item, and by `flush`."""
         self.after: Callable[[Entry], None] = _ignored
         """Deletes what an item that has just been written makes obsolete."""
         self.history: Callable[[], Sequence[Entry]] = lambda: self.written
         """The history with what this turn has written."""
+
+        self.pruned: Callable[[], bool] = lambda: run.pruned
+        """Whether entries that others have to be told of may be gone from the history."""
 
     def write(self, operation: Recorded, *, mark: str | None = None, **facts: Any) -> Entry:
         """Records a fact about an operation; raises `Fenced` if a newer epoch has written there."""

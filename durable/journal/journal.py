@@ -254,8 +254,8 @@ class Journal:
         """Called where the run had settled: checks the waits that are not named one by one."""
         self._before_checkpoint = False
         further = self.waits.further
-        awaited: list[Any] = [record.operation for record in self.records.values() if is_awaited(record)]
-        waiting = [op for op in (*awaited, *self.parked.values()) if op.waits and not op.dead]
+        awaited: dict[str, Any] = {key: record.operation for key, record in self.records.items() if is_awaited(record)}
+        waiting = [op for op in (awaited | self.parked).values() if op.waits and not op.dead]
         if further is not None and not further.are_among(self.waits.unnamed(waiting)):
             raise self.diverged(
                 f"the run waits for {further.count} more operations than are named, and the code waits for others"

@@ -223,7 +223,8 @@ def _create_secrets(emulator: _Emulator, stack: str, template: Template) -> Stan
     secrets = emulator.client("secretsmanager")
     for name, secret in template.of_type("AWS::SecretsManager::Secret").items():
         generated = secrets.get_random_password(**secret["GenerateSecretString"])["RandomPassword"]
-        made[name, "Ref"] = secrets.create_secret(Name=f"{stack}-{name}", SecretString=generated)["ARN"]
+        arn = secrets.create_secret(Name=f"{stack}-{name}", SecretString=generated)["ARN"]
+        made[name, "Id"] = made[name, "Ref"] = arn
     return made
 
 

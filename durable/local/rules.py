@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 RULE: Final = "AWS::Events::Rule"
 _INVOCATIONS: Final = 3
 """Of a function with an event that it fails on: Lambda repeats an asynchronous invocation twice."""
+_WHOLE: Final = {"InputTemplate": "<aws.events.event.json>"}
+"""The event as it is: the emulator's default leaves out the account, and mixes up what a detail says in `<>`."""
 _KEPT: Final = ("EventBusName", "EventPattern", "State")
 
 
@@ -38,9 +40,10 @@ def local_rules(rules: Mapping[str, Properties], functions: Mapping[str, Propert
     targets = list(local_targets(rules))
     resources: dict[str, Any] = {target.queue: _queue(functions[target.function]) for target in targets}
     for name in {target.rule for target in targets}:
-        arns = [{"Id": t.queue, "Arn": arn_of(t.queue)} for t in targets if t.rule == name]
+        queues = [target.queue for target in targets if target.rule == name]
+        entries = [{"Id": queue, "Arn": arn_of(queue), "InputTransformer": _WHOLE} for queue in queues]
         kept = {key: value for key, value in rules[name].items() if key in _KEPT}
-        resources[name] = {"Type": RULE, "Properties": {**kept, "Targets": arns}}
+        resources[name] = {"Type": RULE, "Properties": {**kept, "Targets": entries}}
     return resources
 
 

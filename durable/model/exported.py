@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -29,6 +30,7 @@ class ExportedRun:
     output: str | None = None
     error: ErrorInfo | None = None
     tags: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
     lineage: str | None = None
     parent: str | None = None
     successor: str | None = None
@@ -54,8 +56,8 @@ def exported(run: Run, entries: tuple[Entry, ...], *, input: str | None, output:
     """The document, as JSON data; what is empty is left out."""
     facts = ExportedRun(
         id=run.id, workflow=run.workflow, version=run.version, status=run.status, created_at=run.created_at,
-        started_at=run.started_at, input=input, output=output, error=run.error, tags=run.tags, lineage=run.lineage,
-        parent=run.parent, successor=run.successor, python=run.python, waits=run.waits, waits_digest=run.waits_digest,
+        started_at=run.started_at, input=input, output=output, error=run.error, tags=run.tags, headers=run.headers,
+        lineage=run.lineage, parent=run.parent, successor=run.successor, python=run.python, waits=run.waits, waits_digest=run.waits_digest,
     )  # fmt: skip
     document = _ADAPTER.dump_python(ExportedHistory(run=facts, entries=entries), mode="json", exclude_defaults=True)
     return {"format": FORMAT, **document}

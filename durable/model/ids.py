@@ -41,8 +41,8 @@ def generation_of(run_id: str, lineage: str | None) -> int:
     return 1 if number is None else int(number[1])
 
 
-def generation_id(lineage: str, number: int) -> str:
-    """The id of a later run of a lineage: `order-7~2`; shortened by a hash where it would be too long."""
+def generation_id(lineage: str, number: int | str) -> str:
+    """The id of a later run of a lineage, `order-7~2`, or of one that a retry starts, `order-7~r8`; shortened by a hash where it would be too long."""
     suffix = f"~{number}"
     if len(lineage) + len(suffix) <= RUN_ID_BYTES:
         return lineage + suffix

@@ -13,8 +13,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import quote
 
-from durable.model.location import escape
 from durable.model.run import first_epoch
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ PRIORITY: Final = 1_000
 """Priorities are whole numbers from minus this to this."""
 
 NAME_BYTES: Final = 200
-"""Longer names of lanes are hashed."""
+"""Longer names of lanes are hashed; a name is part of a key and of a queue message."""
 
 LEASE_SECONDS: Final = 300.0
 """How long a slot is held before somebody asks whether its holder still lives."""
@@ -177,8 +177,10 @@ class Full:
 
 def lane_name(kind: Literal["queue", "singleton"], name: str, key: str | None = None) -> str:
     """The name of a lane: `queue:labels`, `queue:labels:customer-7`; hashed where it would be long."""
-    whole = f"{kind}:{escape(name)}" if key is None else f"{kind}:{escape(name)}:{escape(key)}"
-    if len(whole.encode()) <= NAME_BYTES and whole.isascii():
+    whole = ":".join(
+        (kind, *(quote(part, safe="", errors="backslashreplace") for part in (name, key) if part is not None))
+    )
+    if len(whole) <= NAME_BYTES:
         return whole
     return f"{kind}:#{hashlib.sha256(whole.encode()).hexdigest()}"
 

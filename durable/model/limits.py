@@ -69,3 +69,6 @@ ERROR_CAUSES: Final = 5
 
 TAG_BYTES: Final = 256
 """All tags of one run together: the run record stays under 1 KB."""
+
+HEADER_BYTES: Final = 512
+"""All headers of one run together, names included: they are part of its record and of every message about a step."""

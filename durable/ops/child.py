@@ -13,14 +13,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import TypeAdapter
 
 from durable import codec, failures
 from durable.errors import ErrorInfo, UndecodableHistory
 from durable.model.ending import Ended, ended_from
-from durable.model.ids import derived_id
+from durable.model.ids import derived_id, generation_id
 from durable.ops.dispatched import ABANDONED, DispatchedOperation
 from durable.ops.effect import EffectOperation, Stamp
 from durable.ops.operation import Host, WaitOperation
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from durable.model.entry import Entry
     from durable.model.message import StoredMessage
 
+SHOWN_CHARS: Final = 1_000
+"""Longer outputs are not held twice."""
+
 ParentClose = Literal["cancel", "abandon"]
 
 
@@ -38,6 +41,8 @@ class ChildStart:
     """All that it takes to start a child: the value of the entry that records it."""
 
     id: str
+    again: str | None = None
+    """The id to use after a retry, if the child of the first id has failed: one that has completed is adopted."""
     workflow: str
     version: str
     input: str | None
@@ -72,10 +77,11 @@ class ChildOrder:
     close: ParentClose
 
     def start(self, parent: str, location: str, stamp: Stamp) -> ChildStart:
-        """What is recorded. A derived id tells a child from the one that was started before a retry."""
-        place = location if stamp.retried is None else f"{location}~r{stamp.retried}"
+        """What is recorded."""
+        id = self.id or derived_id(parent, location)
         return ChildStart(
-            id=self.id or derived_id(parent, place),
+            id=id,
+            again=None if stamp.retried is None else generation_id(id, f"r{stamp.retried}"),
             workflow=self.workflow.name,
             version=self.workflow.version,
             input=self.input,
@@ -102,10 +108,11 @@ class ChildOperation(DispatchedOperation):
         return self._order.start(self._parent, self.location, stamp).to_text()
 
     def answers(self, opened: Entry, message: StoredMessage) -> bool:
-        return _ended(self.location, message).lineage == child_start_from(opened.value).id
+        start = child_start_from(opened.value)
+        return _ended(self.location, message).lineage in (start.id, start.again)
 
-    def on_messages(self, messages: Sequence[StoredMessage]) -> None:
-        _output(self.location, _ended(self.location, messages[0]), self._order.workflow)
+    def on_messages(self, messages: Sequence[StoredMessage]) -> str | None:
+        return _value(self.location, messages[0], self._order.workflow)
 
     def error_of(self, messages: Sequence[StoredMessage]) -> ErrorInfo | None:
         return _ended(self.location, messages[0]).error
@@ -160,8 +167,8 @@ class ChildResultOperation(WaitOperation):
     def claim(self, messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
         return next(((m,) for m in messages if _ended(self.location, m).lineage == self._child), ())
 
-    def on_messages(self, messages: Sequence[StoredMessage]) -> None:
-        _output(self.location, _ended(self.location, messages[0]), self._workflow)
+    def on_messages(self, messages: Sequence[StoredMessage]) -> str | None:
+        return _value(self.location, messages[0], self._workflow)
 
     def error_of(self, messages: Sequence[StoredMessage]) -> ErrorInfo | None:
         return _ended(self.location, messages[0]).error
@@ -211,6 +218,15 @@ def _ended(location: str, message: StoredMessage) -> Ended:
         return ended_from(message.body)
     except ValueError as error:
         raise UndecodableHistory(location, "the end of a child", codec.reason_of(error)) from None
+
+
+def _value(location: str, message: StoredMessage, workflow: Workflow[Any, Any]) -> str | None:
+    """The value of the entry, for people: the code reads the message, which the entry holds too."""
+    end = _ended(location, message)
+    if end.status != "completed":
+        return None
+    _output(location, end, workflow)  # one that cannot be read must not be consumed
+    return end.output if end.output is not None and len(end.output) <= SHOWN_CHARS else None
 
 
 def _output(location: str, end: Ended, workflow: Workflow[Any, Any]) -> Any:

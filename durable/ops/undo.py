@@ -11,17 +11,15 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
-
-from pydantic_core import from_json, to_json
 
 from durable import codec
 from durable.errors import LimitExceeded, Misuse, UndecodableHistory
 from durable.model.entry import Compensation, Entry
 from durable.model.limits import UNDO_BYTES
+from durable.ops.arguments import arguments_from, arguments_text, signature_of
 
 
 class UndoMissing(Misuse):
@@ -43,7 +41,7 @@ def check_undo(undo: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
             f"process; {reference} is not that function."
         )
     try:
-        _signature(undo).bind(None, *args, **kwargs)
+        signature_of(undo).bind(None, *args, **kwargs)
     except TypeError as problem:
         raise TypeError(
             f"the undo function {reference} must take the step's result and then the step's arguments: {problem}"
@@ -58,15 +56,7 @@ def compensation_of(undo: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
         LimitExceeded: The arguments are too large.
     """
     name = codec.callable_name(undo)
-    positional = [
-        codec.encode(value, _type_at(undo, index), what=f"argument {index} of {name}")
-        for index, value in enumerate(args, start=1)
-    ]
-    named = [
-        f"{to_json(key).decode()}:{codec.encode(value, _type_of(undo, key), what=f'argument {key} of {name}')}"
-        for key, value in kwargs.items()
-    ]
-    text = f'{{"args":[{",".join(positional)}],"kwargs":{{{",".join(named)}}}}}'
+    text = arguments_text(undo, args, kwargs, after=1)
     if (size := len(text.encode())) > UNDO_BYTES:
         raise LimitExceeded(
             f"what {name} is called with", size, UNDO_BYTES, instead="Let the undo read what it needs by an id."
@@ -79,11 +69,9 @@ def call_of(entry: Entry, compensation: Compensation) -> Callable[[], Any]:
     undo = _found(compensation.fn)
     if undo is None:
         raise UndoMissing(entry.location, compensation.fn)
-    recorded = from_json(compensation.args)
     try:
-        result = codec.decode(entry.value, _type_at(undo, 0))
-        args = [_read(value, _type_at(undo, index)) for index, value in enumerate(recorded["args"], start=1)]
-        kwargs = {key: _read(value, _type_of(undo, key)) for key, value in recorded["kwargs"].items()}
+        result = codec.decode(entry.value, codec.input_type(undo, after=0))
+        args, kwargs = arguments_from(compensation.args, undo, after=1)
     except (ValueError, TypeError, LookupError) as problem:
         raise UndecodableHistory(entry.location, f"the arguments of {compensation.fn}", str(problem)) from problem
     return partial(undo, result, *args, **kwargs)
@@ -103,32 +91,3 @@ def _found(reference: str) -> Callable[..., Any] | None:
     except (ImportError, AttributeError, ValueError):
         return None
     return found if callable(found) else None
-
-
-@lru_cache(1024)
-def _signature(undo: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(undo)
-
-
-def _type_at(undo: Callable[..., Any], index: int) -> Any:
-    """The declared type of a positional argument; plain JSON where there is no annotation."""
-    kinds = [parameter.kind for parameter in _signature(undo).parameters.values()]
-    for place, kind in enumerate(kinds):
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            return codec.input_type(undo, after=place)
-        if place == index:
-            return codec.input_type(undo, after=index)
-    raise LookupError(f"{codec.callable_name(undo)} takes no argument {index}")
-
-
-def _type_of(undo: Callable[..., Any], name: str) -> Any:
-    """The declared type of a keyword argument."""
-    parameters = list(_signature(undo).parameters.values())
-    for place, parameter in enumerate(parameters):
-        if parameter.name == name or parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            return codec.input_type(undo, after=place)
-    raise LookupError(f"{codec.callable_name(undo)} takes no argument {name}")
-
-
-def _read(value: Any, type_: Any) -> Any:
-    return codec.decode(to_json(value, inf_nan_mode="strings").decode(), type_)

@@ -1,10 +1,11 @@
-"""One warm process of the orchestrator, which can be killed at any of its port calls."""
+"""Warm processes of the orchestrator and of the remote steps, which can be killed at any of their port calls."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from durable.engine.orchestrator import Orchestrator
+from durable.engine.worker import RemoteWorker
 from durable.testing.faults import Invocation, InvocationKilled
 from durable.testing.interception import intercepted
 
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
     from durable.engine.options import EngineOptions
     from durable.engine.orchestrator import Delivery
     from durable.engine.steps import StepRunner
+    from durable.model.delivery import TaskDelivery
     from durable.ports import Ports
+
+    Perform = Callable[[Invocation, str, Callable[[], Any]], Any]
 
 
 class Container:
-    """Serves one invocation after another, as long as none of them dies."""
+    """An orchestrator: serves one invocation after another, as long as none of them dies."""
 
     def __init__(
         self,
@@ -29,7 +33,7 @@ class Container:
         code_version: str,
         options: EngineOptions,
         steps: Callable[[], StepRunner],
-        perform: Callable[[Invocation, str, Callable[[], Any]], Any],
+        perform: Perform,
     ) -> None:
         self.code_version = code_version
         self._perform = perform
@@ -42,6 +46,38 @@ class Container:
         """Ids of the deliveries that failed; raises `InvocationKilled` where the process died."""
         self._invocation = Invocation()
         failed = self._orchestrator.process(deliveries, remaining=remaining)
+        if self._invocation.killed:
+            raise InvocationKilled
+        return failed
+
+    def _port_call(self, name: str, perform: Callable[[], Any]) -> Any:
+        return self._perform(self._invocation, name, perform)
+
+
+class WorkerContainer:
+    """A function of remote steps: the same."""
+
+    def __init__(
+        self,
+        app: App,
+        ports: Ports,
+        *,
+        code_version: str,
+        options: EngineOptions,
+        steps: Callable[[], StepRunner],
+        perform: Perform,
+    ) -> None:
+        self.code_version = code_version
+        self._perform = perform
+        self._invocation = Invocation()
+        self._worker = RemoteWorker(
+            app, intercepted(ports, self._port_call), name=code_version, options=options, steps=steps
+        )
+
+    def process(self, deliveries: Sequence[TaskDelivery], *, remaining: float) -> Sequence[str]:
+        """Ids of the deliveries that failed; raises `InvocationKilled` where the process died."""
+        self._invocation = Invocation()
+        failed = self._worker.process(deliveries, remaining=remaining)
         if self._invocation.killed:
             raise InvocationKilled
         return failed

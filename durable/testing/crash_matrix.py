@@ -29,6 +29,8 @@ Recovery = Literal["redelivery", "maintenance"]
 
 RUN_ID: Final = "matrix"
 SHOWN: Final = 10
+AFTERMATH_SECONDS: Final = 600.0
+"""What other runs have left to do once the run has ended: long enough to recover twice from a crash."""
 FREEZE_SECONDS: Final = 300.0
 """Longer than a lease, the visibility timeout and two sweeps."""
 
@@ -144,8 +146,10 @@ def _play(
     script(environment, handle)
     with suppress(RunError):  # a failure that was handled nowhere is an outcome like any other
         handle.result()
-    environment.run_until_idle()
     store = environment.world.services.memory
+    environment.run_until_idle()
+    if len(store.runs) > 1:
+        environment.advance(AFTERMATH_SECONDS)
     epochs = [str(epoch) for run in store.runs for epoch in range(run.born, run.epoch + 1)]
     endings = {run.id: _ending(store, run, epochs) for run in store.runs}
     for run_id, ending in endings.items():

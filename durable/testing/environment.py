@@ -116,7 +116,7 @@ class TestEnvironment(Client):
         """
         run_id = run if isinstance(run, str) else run.id
         end = None if timeout is None else self.world.services.clock.now() + to_seconds(timeout)
-        while not self._has_result(run_id):
+        while not self._has_result(run):
             moment = self.world.next_event_at()
             if moment is None:
                 raise Deadlock(self._why_stuck(run_id))
@@ -140,12 +140,14 @@ class TestEnvironment(Client):
             self.world.skip_to(moment)
         return found
 
-    def _has_result(self, run_id: str) -> bool:
+    def _has_result(self, run: RunHandle[Any] | str) -> bool:
         self.world.settle_down()
         try:
-            record = self.get(run_id)
+            record = self._record(run)
         except RunNotFound:
             return True
+        if record is None:
+            return False
         if record.ended:
             return True
         return record.status == "blocked" and not self.world.sweep_is_due_after_deployment
@@ -170,7 +172,7 @@ class TestEnvironment(Client):
     def mock(self, fn: str, /) -> Mock[Any]: ...
     def mock(self, fn: Any, /) -> Mock[Any]:
         """Puts a stand-in in the place of a step's body, found by the function or by the step's name."""
-        return self._mocks.add(fn)
+        return self._mocks.add(getattr(fn, "fn", fn))
 
     def table(self, name: str, *key: str) -> MemoryTable:
         """One of the app's own tables for `ctx.transact`, in memory; `key` names its key attributes (`pk` by default)."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from durable.app import App
-    from durable.engine.steps import Attempted
+    from durable.engine.steps import Performed
 
 R = TypeVar("R")
 
@@ -128,7 +128,7 @@ class Mocks:
             names = ", ".join(f'"{name}"' for name in lost)
             raise AssertionError(f"env.mock({names}) stands for no step: no step has this name (steps that ran: {ran})")
 
-    def find(self, operation: Attempted) -> Mock[Any] | None:
+    def find(self, operation: Performed) -> Mock[Any] | None:
         """The stand-in of a step, if there is one."""
         function = _unwrapped(operation.call)
         for target, mock in self._by_function:

@@ -12,9 +12,9 @@ from durable.adapters.memory import (
     MemoryStepQueue,
     MemoryStore,
     MemoryTimers,
-    TextSigning,
     VirtualClock,
 )
+from durable.adapters.signing import TextSigning
 from durable.model.ids import ulid
 from durable.ports import Blobs, Ports, RunQueue, Signing, StepQueue, Store, Timers
 
@@ -79,7 +79,8 @@ class SourceOfTimers(Timers, Source, Protocol):
         ...
 
 
-TOKEN_SECRET: Final = "not a secret: it signs the tokens of tests"
+PUBLIC_URL: Final = "https://durable.test"
+SIGNED_WITH: Final = "not a secret: it signs the tokens of tests"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,7 @@ class Services:
     new_id: Ids
     steps: SourceOfSteps
     blobs: Blobs = field(default_factory=MemoryBlobs)
-    signing: Signing = field(default_factory=lambda: TextSigning(TOKEN_SECRET))
+    signing: Signing = field(default_factory=lambda: TextSigning(SIGNED_WITH))
 
     @property
     def ports(self) -> Ports:
@@ -107,6 +108,7 @@ class Services:
             blobs=self.blobs,
             steps=self.steps,
             signing=self.signing,
+            public_url=PUBLIC_URL,
         )
 
     @property

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from durable.engine.maintenance import GRACE, Maintenance
 from durable.engine.orchestrator import Delivery
+from durable.model.delivery import TaskDelivery
 from durable.model.envelope import Deliver, from_body
-from durable.testing.containers import Container
+from durable.model.task import task_from
+from durable.testing.containers import Container, WorkerContainer
 from durable.testing.faults import Faults, InvocationKilled
 from durable.testing.steps import TestSteps
 
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
     from durable.testing.mocks import Mocks
     from durable.testing.services import Services, Source
 
+C = TypeVar("C", Container, WorkerContainer)
+
 INVOCATION_SECONDS: Final = 120.0
 """The orchestrator's timeout."""
+WORKER_SECONDS: Final = 300.0
+"""That of the function of remote steps."""
 RETRY_SECONDS: Final = 5.0
 """How soon a message whose handling failed comes back."""
 MAINTENANCE_SECONDS: Final = 60.0
@@ -58,6 +64,7 @@ class World:
         self._options = options
         self._new_runner = new_runner
         self._warm: list[Container] = []
+        self._warm_workers: list[WorkerContainer] = []
         self._swept_at = -math.inf
         self._swept_deployment = 1
         self._deployed_at = 0.0
@@ -82,6 +89,7 @@ class World:
     def restart(self) -> None:
         """Makes the next invocations start cold."""
         self._warm.clear()
+        self._warm_workers.clear()
 
     def go_down(self, duration: float) -> None:
         """Passes time in which nothing is delivered and no maintenance runs."""
@@ -90,9 +98,9 @@ class World:
     def deliver(self) -> bool:
         """Makes the next delivery that is due now and handles it; False if there is none."""
         self.services.timers.fire_schedules()
-        for source in (self.services.runs, self.services.timers):
+        for source in (self.services.runs, self.services.timers, self.services.steps):
             fault = self.faults.next_delivery() if self._has_something(source) else None
-            received = source.receive(1 if fault and fault.kind != "reorder" else 10)
+            received = source.receive(self._batch_of(source, fault))
             if received:
                 self._hand_over(source, received, fault)
                 self.after_delivery()
@@ -105,6 +113,7 @@ class World:
             self.services.runs.next_visible_at(),
             self.services.timers.next_visible_at(),
             self.services.timers.next_schedule_at(),
+            self.services.steps.next_visible_at(),
             self._next_sweep_at(),
         )
         return min((moment for moment in moments if moment is not None), default=None)
@@ -131,6 +140,15 @@ class World:
             self.skip_to(moment)
         self.services.clock.advance_to(end)
 
+    def _batch_of(self, source: Source, fault: DeliveryFault | None) -> int:
+        """How many messages an invocation gets: all that are due, but each remote step has one to itself."""
+        if fault is not None:
+            return 10 if fault.kind == "reorder" else 1
+        return 1 if source is self.services.steps else 10
+
+    def _run_of(self, source: Source, body: str) -> str:
+        return task_from(body).run_id if source is self.services.steps else from_body(body).run_id
+
     def _has_something(self, source: Source) -> bool:
         moment = source.next_visible_at()
         return moment is not None and moment <= self.services.clock.now()
@@ -142,21 +160,23 @@ class World:
             case "drop":
                 source.acknowledge(received[0].receipt)
             case "duplicate":
-                self._invoke(received)
+                self._invoke(source, received)
                 source.change_visibility(received[0].receipt, 0.0)
             case "reorder":
                 for part in self._reordered(source, received, fault):
-                    self._answer(source, part, self._invoke(part))
+                    self._answer(source, part, self._invoke(source, part))
             case None:
-                self._answer(source, received, self._invoke(received))
+                self._answer(source, received, self._invoke(source, received))
 
     def _reordered(
         self, source: Source, received: Sequence[Received], fault: DeliveryFault | None
     ) -> Sequence[Sequence[Received]]:
         """What comes first and what then; FIFO queues keep the order within a run."""
-        run_id = from_body(received[0].body).run_id
+        run_id = self._run_of(source, received[0].body)
         in_order = source is self.services.runs
-        late = [one for one in received if one is received[0] or (in_order and from_body(one.body).run_id == run_id)]
+        late = [
+            one for one in received if one is received[0] or (in_order and self._run_of(source, one.body) == run_id)
+        ]
         early = [one for one in received if one not in late]
         if not early and fault is not None:
             self.faults.not_yet(fault)
@@ -165,16 +185,21 @@ class World:
     def _answer(self, source: Source, received: Sequence[Received], failed: Sequence[str] | None) -> None:
         for delivery in received:
             if failed is None:
-                if self.lose_wakes_of_killed and not isinstance(from_body(delivery.body), Deliver):
+                if self.lose_wakes_of_killed and self._is_wake(source, delivery.body):
                     source.acknowledge(delivery.receipt)
             elif delivery.receipt in failed:
                 source.change_visibility(delivery.receipt, RETRY_SECONDS)
             else:
                 source.acknowledge(delivery.receipt)
 
-    def _invoke(self, received: Sequence[Received]) -> Sequence[str] | None:
+    def _is_wake(self, source: Source, body: str) -> bool:
+        return source is not self.services.steps and not isinstance(from_body(body), Deliver)
+
+    def _invoke(self, source: Source, received: Sequence[Received]) -> Sequence[str] | None:
         """Ids of the deliveries that failed; None when the invocation died and answered nothing."""
-        container = self._warm.pop() if self._warm else self._start()
+        if source is self.services.steps:
+            return self._perform(received)
+        container = self._warm.pop() if self._warm else self._start(Container)
         deliveries = [
             Delivery(id=one.receipt, body=one.body, arrived_at=one.sent_at, sequence=one.sequence) for one in received
         ]
@@ -186,8 +211,20 @@ class World:
             self._warm.append(container)
         return failed
 
-    def _start(self) -> Container:
-        return Container(
+    def _perform(self, received: Sequence[Received]) -> Sequence[str] | None:
+        """The same, of tasks of remote steps."""
+        container = self._warm_workers.pop() if self._warm_workers else self._start(WorkerContainer)
+        tasks = [TaskDelivery(id=one.receipt, body=one.body, receive_count=one.receive_count) for one in received]
+        try:
+            failed = container.process(tasks, remaining=WORKER_SECONDS)
+        except InvocationKilled:
+            return None
+        if container.code_version == self.code_version:
+            self._warm_workers.append(container)
+        return failed
+
+    def _start(self, kind: type[C]) -> C:
+        return kind(
             self.app,
             self.services.ports,
             code_version=self.code_version,

@@ -81,7 +81,15 @@ def running_emulator(folder: Path) -> Iterator[Emulator]:
 @dataclass(frozen=True, slots=True)
 class Deployment:
     emulator: Emulator
+    stack: str
     outputs: Mapping[str, str]
+
+    def logged(self) -> Iterator[str]:
+        """What all functions have written to their logs."""
+        logs = self.emulator.client("logs")
+        for group in logs.describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{self.stack}-")["logGroups"]:
+            for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"]):
+                yield from (f"{group['logGroupName']}: {event['message']}" for event in page["events"])
 
     def request(
         self,
@@ -132,7 +140,7 @@ class Sam:
         )
         description = self._emulator.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
         outputs = {output["OutputKey"]: output["OutputValue"] for output in description["Outputs"]}
-        return Deployment(self._emulator, outputs)
+        return Deployment(self._emulator, stack, outputs)
 
     def _for_this_machine(self) -> list[str]:
         architecture = "arm64" if os.uname().machine in {"aarch64", "arm64"} else "x86_64"

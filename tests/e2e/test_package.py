@@ -10,7 +10,7 @@ from tests.e2e.deployment import ROOT, Sam
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 OURS = {"durable", "handlers", "examples", "requirements.txt"}
-FUNCTIONS = ("ApiFunction", "OrchestratorFunction", "MaintenanceFunction")
+FUNCTIONS = ("ApiFunction", "OrchestratorFunction", "RemoteStepsFunction", "EventsFunction", "MaintenanceFunction")
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -319,3 +319,20 @@ def test_a_fault_of_ours_tells_nothing_but_where_to_look(call_broken: Caller, ca
     assert (status, type_) == (500, "about:blank")
     assert "secret" not in detail
     assert "a secret of ours" in caplog.text
+
+
+def test_a_message_starts_its_run(call: Caller):
+    start = {**START, "message": {"name": "approve", "body": True, "id": "m-1"}}
+    answer = call("POST", "/runs", start)
+    assert (answer.status, answer.body) == (202, {"id": "order-1", "message": "m-1"})
+    assert answer.headers["location"] == "/runs/order-1"
+    call.env.run_until_idle()
+    assert call("GET", "/runs/order-1").body["output"] == "1 of cup"
+    assert call.problem("POST", "/runs", start)[:2] == (409, "run-ended")
+
+
+def test_a_start_with_a_message_needs_an_id(call: Caller):
+    start = {**START, "message": {"name": "approve", "body": True}}
+    del start["id"]
+    assert "names the run" in call.problem("POST", "/runs", start)[2]
+    assert "takes neither wait" in call.problem("POST", "/runs?wait=3", {**start, "id": "order-1"})[2]

@@ -224,7 +224,7 @@ def test_a_value_that_only_aws_has_is_refused_with_its_name() -> None:
 
 
 def put(stack: Provisioned, *, source: str = "shop", bus: str = "default") -> None:
-    entry = {"Source": source, "DetailType": "OrderPlaced", "Detail": '{"n": 1}', "EventBusName": bus}
+    entry: Any = {"Source": source, "DetailType": "OrderPlaced", "Detail": '{"n": 1}', "EventBusName": bus}
     boto3.client("events", region_name=stack.region).put_events(Entries=[entry])
 
 

@@ -184,8 +184,6 @@ def test_a_queue_of_ones_own_as_the_page_shows_it_is_clean(template_path: Path) 
     page = (template_path.parent / "docs" / "operations.md").read_text()
     (shown,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     source = template_path.read_text()
-    for name in ("GpuQueue", "GpuDeadLetters", "GpuQueueUse"):
-        assert f"  {name}:\n" in shown
     variable = re.search(r"DURABLE_STEPS_QUEUES: .*", shown)
     assert variable is not None
     resources = shown.partition("Resources:\n")[2]

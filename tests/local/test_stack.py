@@ -110,9 +110,13 @@ def test_the_queue_feeds_its_function(stack: LocalStack):
 def test_an_event_on_the_bus_invokes_the_function_that_its_rule_names(stack: LocalStack, notices: list[Notice]):
     put_event(stack, source="bank", n=1)
     put_event(stack, source="shop.orders", n=0)
-    put_event(stack, source="shop.orders", n=2)
+    put_event(stack, source="shop.orders", n=2, text='<id> "and" <source>')
     event = json.loads(seen(stack))
-    assert (event["source"], event["detail-type"], event["detail"]) == ("shop.orders", "OrderPlaced", {"n": 2})
+    assert (event["source"], event["detail-type"], event["detail"]) == (
+        "shop.orders",
+        "OrderPlaced",
+        {"n": 2, "text": '<id> "and" <source>'},
+    )
     assert event.keys() == {
         "version", "id", "detail-type", "source", "account", "time", "region", "resources", "detail",
     }  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from durable.adapters.memory import MemoryTimers, Received, VirtualClock
+from durable.adapters.memory import MemoryStepQueue, MemoryTimers, Received, VirtualClock
 from durable.adapters.sqs import SqsRunQueue
 from durable.model.envelope import Envelope, from_body, to_body
 from durable.testing.services import VISIBILITY_SECONDS, SeededIds, Services
@@ -99,4 +99,13 @@ def emulated(world: AwsWorld) -> Services:
     new_id = SeededIds(clock)
     runs: Any = EmulatedRunQueue(world, clock)
     timers = MemoryTimers(clock, new_id, runs, visibility_timeout=VISIBILITY_SECONDS)
-    return Services(clock=clock, store=world.store, runs=runs, timers=timers, new_id=new_id, blobs=world.ports.blobs)
+    steps = MemoryStepQueue(clock, visibility_timeout=VISIBILITY_SECONDS)
+    return Services(
+        clock=clock,
+        store=world.store,
+        runs=runs,
+        timers=timers,
+        new_id=new_id,
+        steps=steps,
+        blobs=world.ports.blobs,
+    )

@@ -94,6 +94,7 @@ def test_without_a_bucket_the_run_is_blocked() -> None:
         runs=memory.runs,
         timers=memory.timers,
         new_id=memory.new_id,
+        steps=memory.steps,
         blobs=NoBlobs(),
     )
     env = TestEnvironment(app, services=services)

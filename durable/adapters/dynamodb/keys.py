@@ -13,6 +13,9 @@
 | `reply#<id>` | `<message id>` | the response to a message |
 | `watch#<run or lineage id>` | `<run id>#<location>` | a run that waits for the end of this one |
 | `task#<id>` | `<location>:<epoch>:<attempt>` | an attempt at a remote step; `<location>` alone: a callback |
+| `lane#<name>` | `lane` | a lane: its limits, who has a slot, how many wait |
+| `lane#<name>` | `t#<rank>` | a place in its queue |
+| `lane#<name>` | `w#<holder>` | the ticket of one that waits |
 | `idem#<key>` | `idem` | the run that an idempotency key has started |
 """
 
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 META: Final = "meta"
 IDEMPOTENCY: Final = "idem"
+LANE: Final = "lane"
+PLACES: Final = "t#"
 ENTRIES: Final = "h#"
 PAYLOADS: Final = "io#"
 KEPT: Final = "k#"
@@ -98,6 +103,31 @@ def tasks(run_id: str) -> str:
 def task_key(task_id: str) -> str:
     """The sort key of an attempt."""
     return _checked("the id of an attempt", task_id)
+
+
+def lane_partition(name: str) -> str:
+    """The partition of a lane."""
+    return f"lane#{name}"
+
+
+def lane_name_of(pk: str) -> str:
+    """The lane that a partition belongs to."""
+    return pk.removeprefix("lane#")
+
+
+def place_key(rank: str) -> str:
+    """The sort key of a place in a lane's queue: places sort by rank, behind the lane itself."""
+    return PLACES + rank
+
+
+def ticket_key(holder: str) -> str:
+    """The sort key of a ticket."""
+    return _checked("the name of a lane's holder", f"w#{holder}")
+
+
+def lane_shard(name: str, shards: int) -> str:
+    """The shard of the `due` index in which a lane is listed: apart from runs."""
+    return f"lane#{shard_of(name, shards)}"
 
 
 def entry_key(key: str) -> str:

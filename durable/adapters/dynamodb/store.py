@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from durable.adapters.dynamodb import items
 from durable.adapters.dynamodb.creation import Creation
 from durable.adapters.dynamodb.history import History
+from durable.adapters.dynamodb.lanes import Lanes
 from durable.adapters.dynamodb.lifecycle import Lifecycle
 from durable.adapters.dynamodb.listing import Listing
 from durable.adapters.dynamodb.mailbox import Mailbox
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from durable.model.attributes import Attributes
     from durable.model.entry import Entry
+    from durable.model.lane import Lane, LaneState, Ticket
     from durable.model.message import StoredMessage
     from durable.model.run import CancelMode, Cut, Run, Settlement, Status, Watcher
     from durable.model.task import TaskRow
@@ -62,6 +64,7 @@ class DynamoStore:
         self._history = History(requests, page_items)
         self._mailbox = Mailbox(requests)
         self._published = Publications(requests)
+        self._lanes = Lanes(requests, shards)
         self._tasks = Tasks(requests)
         self._transactions = Transactions(client, table)
         self._listing = Listing(requests, shards)
@@ -225,6 +228,20 @@ class DynamoStore:
 
     def get_task(self, run_id: str, task_id: str) -> TaskRow | None:
         return self._tasks.get(run_id, task_id)
+
+    def read_lane(self, name: str, *, tickets: int) -> LaneState | None:
+        return self._lanes.read(name, tickets)
+
+    def find_ticket(self, name: str, holder: str) -> Ticket | None:
+        return self._lanes.find(name, holder)
+
+    def write_lane(
+        self, lane: Lane, *, expected_version: int | None, put: Sequence[Ticket] = (), remove: Sequence[Ticket] = ()
+    ) -> bool:
+        return self._lanes.write(lane, expected_version, put, remove)
+
+    def due_lanes(self, *, before: float, limit: int) -> Sequence[str]:
+        return self._lanes.due(before=before, limit=limit)
 
     def delete_run(self, run_id: str) -> None:
         self._creation.delete(run_id)

@@ -3,7 +3,6 @@
 from durable.adapters.memory.blobs import MemoryBlobs
 from durable.adapters.memory.clock import VirtualClock
 from durable.adapters.memory.queues import MemoryRunQueue, Received
-from durable.adapters.memory.signing import TextSigning
 from durable.adapters.memory.steps import MemoryStepQueue, MemoryTaskSource
 from durable.adapters.memory.store import MemoryStore
 from durable.adapters.memory.timers import MemoryTimers, Schedule
@@ -17,6 +16,5 @@ __all__ = [
     "MemoryTimers",
     "Received",
     "Schedule",
-    "TextSigning",
     "VirtualClock",
 ]

@@ -15,6 +15,7 @@ from durable.model.message import StoredMessage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from durable.model.lane import Lane, Ticket
     from durable.model.run import Run, Watcher
     from durable.model.task import TaskRow
 
@@ -69,6 +70,8 @@ class Table:
         self.tombstones: dict[str, set[str]] = {}
         self.replies: dict[str, dict[str, str]] = {}
         self.tasks: dict[str, dict[str, TaskRow]] = {}
+        self.lanes: dict[str, Lane] = {}
+        self.tickets: dict[str, dict[str, Ticket]] = {}
         self.watchers: dict[str, dict[Watcher, None]] = {}
 
     def partition(self, run_id: str) -> Partition:

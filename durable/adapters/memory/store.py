@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from durable.adapters.dynamodb import keys as layout
 from durable.adapters.memory.history import History
+from durable.adapters.memory.lanes import Lanes
 from durable.adapters.memory.lifecycle import Lifecycle
 from durable.adapters.memory.listing import Listing
 from durable.adapters.memory.mailbox import Mailbox
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from durable.model.attributes import Attributes
+    from durable.model.lane import Lane, LaneState, Ticket
     from durable.model.run import CancelMode, Cut, Run, Settlement, Status, Watcher
     from durable.model.task import TaskRow
     from durable.model.transaction import TransactItem
@@ -57,6 +59,7 @@ class MemoryStore:
         self._history = History(table, page_size)
         self._mailbox = Mailbox(table)
         self._published = Publications(table)
+        self._lanes = Lanes(table)
         self._tasks = Tasks(table)
         self._listing = Listing(table)
 
@@ -224,6 +227,20 @@ class MemoryStore:
 
     def get_task(self, run_id: str, task_id: str) -> TaskRow | None:
         return self._tasks.get(run_id, task_id)
+
+    def read_lane(self, name: str, *, tickets: int) -> LaneState | None:
+        return self._lanes.read(name, tickets)
+
+    def find_ticket(self, name: str, holder: str) -> Ticket | None:
+        return self._lanes.find(name, holder)
+
+    def write_lane(
+        self, lane: Lane, *, expected_version: int | None, put: Sequence[Ticket] = (), remove: Sequence[Ticket] = ()
+    ) -> bool:
+        return self._lanes.write(lane, expected_version, put, remove)
+
+    def due_lanes(self, *, before: float, limit: int) -> Sequence[str]:
+        return self._lanes.due(before=before, limit=limit)
 
     def delete_run(self, run_id: str) -> None:
         self._lifecycle.delete(run_id)

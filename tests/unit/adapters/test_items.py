@@ -38,6 +38,7 @@ RUN = Run(
         Run, status="blocked", waits=(Wait(digest="d", deadline=NOW),), fences={5: 0}, floors={6: 2}, error=ERROR,
         cuts=(Cut(5, 1, 6), Cut(7, 2, 9)), carries=Carried("old", ("m-1", "m-2")), ending="failed",
         cancel_requested="compensate", attributes={"n": 1, "x": 0.5, "s": "ü", "yes": True, "no": False},
+        headers={"tenant": "größe"}, outbox="graceful",
     )
 )  # fmt: skip
 KNOWN: dict[str, Any] = {
