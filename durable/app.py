@@ -8,16 +8,22 @@ import inspect
 import re
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, overload
 
 from typing_extensions import TypeVar
 
 from durable import codec
 from durable.channels import Event
+from durable.context.collecting import Trigger, trigger_of
+from durable.context.entities import serving
 from durable.definitions import Cron, RemoteStep, Singleton, Workflow, shape_of
+from durable.entities import VERSION_OF_WORKFLOW, define
 from durable.errors import UnknownWorkflow, WorkflowNotRegistered
+from durable.flow import FlowQueue, check_queue_of, check_singleton, flow_queue
 from durable.model.duration import Duration, optional_seconds, seconds
+from durable.model.entity import workflow_of
 from durable.model.ids import check_name
+from durable.model.lane import Order
 from durable.model.tags import check_tags
 from durable.options import RETRIES, Batch, Rate, count
 from durable.pending import not_available
@@ -70,6 +76,10 @@ class App(Generic[S]):
         self.name = check_name("app name", name)
         self._workflows: dict[str, dict[str, Workflow[Any, Any]]] = {}
         self._remote_steps: dict[str, RemoteStep[..., Any]] = {}
+        self._queues: dict[str, FlowQueue] = {}
+        self._triggers: dict[str, list[Trigger]] = {}
+        self._internal: dict[str, Workflow[Any, Any]] = {}
+        """Workflows of our own: found by their runs, not listed."""
         self.carriers = Carriers()
         """What is carried from where a run is started to where its steps run: see `propagate`."""
         self._build_services = services
@@ -137,16 +147,17 @@ class App(Generic[S]):
             singleton: Mutual exclusion of runs by a key of their input.
             max_entries: Ceiling of a run's history.
         """
-        if singleton is not None:
-            not_available("@app.workflow(singleton=...)")
         if max_entries is not None:
             not_available("@app.workflow(max_entries=...)")
 
         def register(fn: Callable[..., Any]) -> Workflow[Any, Any]:
             shape = shape_of(fn, _names_around(fn))
+            called = check_name("workflow name", name or fn.__name__)
+            if singleton is not None:
+                check_singleton(called, singleton, takes_input=shape.takes_input, input_type=shape.input_type)
             return self._add(
                 Workflow[Any, Any](
-                    name=check_name("workflow name", name or fn.__name__),
+                    name=called,
                     version=check_name("workflow version", version),
                     fn=fn,
                     takes_input=shape.takes_input,
@@ -155,6 +166,7 @@ class App(Generic[S]):
                     tags=check_tags(tags),
                     timeout=optional_seconds(timeout, "@app.workflow(timeout=...)", minimum=1.0),
                     retention=optional_seconds(retention, "@app.workflow(retention=...)", minimum=1.0),
+                    singleton=singleton,
                 )
             )
 
@@ -171,7 +183,7 @@ class App(Generic[S]):
 
     def find(self, name: str, version: str) -> Workflow[Any, Any]:
         """The workflow that a run was started on; raises UnknownWorkflow if this code does not have it."""
-        found = self._workflows.get(name, {}).get(version)
+        found = self._workflows.get(name, {}).get(version) or self._internal.get(name)
         if found is None:
             known = ", ".join(f"{w.name} {w.version}" for w in self.workflows if w.name == name) or self._known()
             raise UnknownWorkflow(name, version, known)
@@ -248,6 +260,8 @@ class App(Generic[S]):
             )
             if remote.name in self._remote_steps:
                 raise ValueError(f'remote step "{remote.name}" is registered twice. Give one of them another name=.')
+            if remote.queue in self._queues:
+                check_queue_of(self._queues[remote.queue], remote)
             self._remote_steps[remote.name] = remote
             return remote
 
@@ -258,7 +272,100 @@ class App(Generic[S]):
         """Every registered remote step, by name."""
         return self._remote_steps
 
-    # Declared for later: see durable/pending.py
+    # Flow control
+
+    def queue(
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        rate: Rate | None = None,
+        key: str | None = None,
+        order: Order = "fifo",
+        fairness: Literal["key"] | None = None,
+    ) -> None:
+        """Limits what the remote steps of a queue do at a time, wherever they are called from.
+
+        Whoever is next: the higher `Call(priority=...)`, then fairness, then arrival.
+
+        Args:
+            name: The queue, as `@app.remote_step(queue=...)` and `Call(queue=...)` name it.
+            concurrency: Attempts under way at a time, at most 1,000.
+            rate: Attempts begun in a time; after a pause as many at once.
+            key: A path into the call's first argument ("customer.id"): the limits hold for each value of it.
+            order: "lifo" serves the latest first.
+            fairness: "key": the limits hold for all values together, which take turns.
+
+        Raises:
+            ValueError: The options contradict each other, or the first argument of a remote step has nothing at the key.
+        """
+        if name in self._queues:
+            raise ValueError(f'queue "{name}" is declared twice')
+        queue = flow_queue(name, concurrency=concurrency, rate=rate, key=key, order=order, fairness=fairness)
+        for step in self._remote_steps.values():
+            if step.queue == name:
+                check_queue_of(queue, step)
+        self._queues[name] = queue
+
+    @property
+    def queues(self) -> Mapping[str, FlowQueue]:
+        """Every queue that is limited, by name."""
+        return self._queues
+
+    # Events
+
+    @overload
+    def on_event(self, event: Event[T], workflow: Workflow[T, Any], /) -> None: ...
+    @overload
+    def on_event(
+        self,
+        event: Event[T],
+        workflow: Workflow[list[T], Any],
+        /,
+        *,
+        batch: Batch,
+        debounce: Duration | None = None,
+        key: str | None = None,
+    ) -> None: ...
+    @overload
+    def on_event(
+        self, event: Event[T], workflow: Workflow[list[T], Any], /, *, debounce: Duration, key: str | None = None
+    ) -> None: ...
+    def on_event(
+        self,
+        event: Event[Any],
+        workflow: Workflow[Any, Any],
+        /,
+        *,
+        batch: Batch | None = None,
+        debounce: Duration | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Starts a run of the workflow for every event of this name; or, collected, for several of them, as a list.
+
+        Args:
+            event: The event.
+            workflow: What it starts: the input is the payload, or the list of payloads.
+            batch: A run gets so many events, or those that came in its window.
+            debounce: A run gets what came until there was no event for so long.
+            key: A field of the payload ("customer.id"): events are collected apart for each of its values.
+
+        Raises:
+            ValueError: It is registered twice, or the payload has no such field.
+            TypeError: The workflow takes something else.
+        """
+        trigger = trigger_of(event, workflow, batch=batch, debounce=debounce, key=key)
+        if any(other.workflow.name == workflow.name for other in self.triggers(event.name)):
+            raise ValueError(f'event "{event.name}" starts workflow "{workflow.name}" already')
+        self._triggers.setdefault(event.name, []).append(trigger)
+        if trigger.collector is not None:
+            self._internal[trigger.collector.name] = trigger.collector
+
+    def triggers(self, event: str) -> Sequence[Trigger]:
+        """What an event of this name starts."""
+        return self._triggers.get(event, ())
+
+    # Entities
 
     @overload
     def entity(self, cls: C_E, /) -> C_E: ...
@@ -266,9 +373,44 @@ class App(Generic[S]):
     def entity(
         self, /, *, name: str | None = None, version: int = 1, migrate: Callable[[Any], Any] | None = None
     ) -> EntityDecorator: ...
-    def entity(self, cls: Any = None, /, **_options: Any) -> Any:
-        """Registers a model as an entity: state and operations, one instance per key."""
-        not_available("app.entity")
+    def entity(
+        self,
+        cls: Any = None,
+        /,
+        *,
+        name: str | None = None,
+        version: int = 1,
+        migrate: Callable[[Any], Any] | None = None,
+    ) -> Any:
+        """Registers a pydantic model as an entity: its fields are the state of each key, its public methods the operations.
+
+        Args:
+            cls: The class, where the decorator is used without parentheses; it is given back as it is.
+            name: The class's own name, if none is given. Letters, digits and _ . - only.
+            version: Raise it when the state that is kept does not fit the class any more.
+            migrate: Makes a state of an older version, JSON data, into one of this: an instance, or data that fits.
+
+        Raises:
+            TypeError: A field has no default, or a method cannot be an operation.
+        """
+
+        def register(cls: Any) -> Any:
+            definition = define(cls, name=name, version=version, migrate=migrate, names=_names_around(cls))
+            self._add(
+                Workflow[Any, Any](
+                    name=workflow_of(definition.name),
+                    version=VERSION_OF_WORKFLOW,
+                    fn=serving(definition),
+                    takes_input=True,
+                    input_type=str,
+                    output_type=type(None),
+                )
+            )
+            return cls
+
+        return register if cls is None else register(cls)
+
+    # Declared for later: see durable/pending.py
 
     @overload
     def schedule(self, name: str, when: Cron, workflow: Workflow[None, Any], /) -> None: ...
@@ -278,28 +420,9 @@ class App(Generic[S]):
         """Starts a run of the workflow at every occurrence."""
         not_available("app.schedule")
 
-    def on_event(
-        self,
-        event: Event[T],
-        workflow: Workflow[T, Any],
-        /,
-        *,
-        debounce: Duration | None = None,
-        batch: Batch | None = None,
-    ) -> None:
-        """Starts a run of the workflow for every event."""
-        not_available("app.on_event")
-
-    def queue(
-        self, name: str, *, concurrency: int | None = None, rate: Rate | None = None, key: str | None = None
-    ) -> None:
-        """Limits what a queue of remote steps does at a time."""
-        not_available("app.queue")
-
-
 def _names_around(fn: Callable[..., Any]) -> Mapping[str, Any]:
-    """The local names where a local function is being registered: its annotations may name classes among them."""
-    if "<locals>" not in fn.__qualname__:
+    """The local names where a local function, or class, is being registered: its annotations may name classes among them."""
+    if "<locals>" not in getattr(fn, "__qualname__", ""):
         return {}
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals is globals():

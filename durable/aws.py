@@ -14,7 +14,7 @@ from durable.adapters.s3 import S3Blobs
 from durable.adapters.secrets import SecretSigning
 from durable.adapters.signing import TextSigning
 from durable.adapters.sqs import SqsRunQueue
-from durable.adapters.steps import SqsSteps
+from durable.adapters.steps import SqsSteps, SqsTaskSource
 from durable.adapters.timers import AwsTimers, ScheduleTarget
 from durable.ports import NoBlobs, NoSigning, NoSteps, Ports
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types_boto3_scheduler.client import EventBridgeSchedulerClient
     from types_boto3_sqs.client import SQSClient
 
-    from durable.ports import Signing, StepQueue
+    from durable.ports import Signing, StepQueue, TaskSource
     from durable.settings import Settings
 
 CONFIG: Final = Config(
@@ -101,6 +101,12 @@ def aws_ports(settings: Settings, clients: Clients | None = None) -> Ports:
         signing=_signing(settings, clients),
         public_url=settings.public_url,
     )
+
+
+def task_source(settings: Settings, clients: Clients, queue: str) -> TaskSource | None:
+    """The end that workers of this queue receive from; None where it has no queue of its own."""
+    url = settings.steps_queue_of(queue)
+    return None if url is None else SqsTaskSource(clients.sqs, url)
 
 
 def _steps(settings: Settings, clients: Clients) -> StepQueue:

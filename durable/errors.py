@@ -6,10 +6,13 @@ DurableError
 │   ├── StepInterrupted          an at-most-once step may have run and left no result
 │   ├── StepTimeout · AttemptInterrupted · UnknownRemoteStep   what an attempt failed with, in `StepFailed.error`
 │   ├── WaitTimeout              a wait reached its deadline (a TimeoutError)
+│   │   └── HeartbeatTimeout     an outside system was silent for too long
+│   ├── CallbackFailed           an outside system reported a failure
 │   ├── JoinError                branches of a join failed (an ExceptionGroup)
 │   ├── RaceError                every branch of a race failed (an ExceptionGroup)
 │   ├── ChildFailed              a child did not complete (also an instance of the user's own class)
 │   │   └── ChildCancelled · ChildTimedOut
+│   ├── EntityFailed             an operation of an entity failed (also an instance of the user's own class)
 │   ├── MapError                 more items of a map failed than are tolerated
 │   └── TransactionRefused       a transaction wrote nothing (always inside a StepFailed)
 ├── decisions, raised by step code
@@ -18,13 +21,15 @@ DurableError
 │   └── RetryAfter               try again, but not before a delay
 ├── Misuse                       a rule of the framework was broken: the run is blocked, nothing is lost
 │   ├── Diverged · DuplicateName · UnawaitedOperation · OperationInsideStep · NotAllowedInWorkflow
-│   ├── Deadlock · BusyLoop · StepTooLong · UnknownWorkflow · UndecodableHistory · NotAvailable
+│   ├── Deadlock · BusyLoop · StepTooLong · UnknownWorkflow · UnknownEntityVersion · UndecodableHistory · NotAvailable
 │   ├── UnansweredUpdate · UpdateAnswered
 ├── refusals, raised to callers before anything is stored
 │   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
 │   ├── RunNotFound · RunAlreadyExists · RunEnded · RetryRefused · IdempotencyKeySpent · WorkflowNotRegistered
 │   ├── UpdateRejected           a validator, or the run itself, refused an update
+│   ├── LaneFull                 as many runs of a singleton wait as may
 │   ├── NotWaiting · NotAReviewer · BlobGone
+│   ├── QueueNotServed           tasks were claimed of a queue that is none of its own
 │   ├── InvalidToken · TokenExpired   a token of a task, callback or webhook is not accepted
 ├── UpdateTimeout                an update is accepted and has no answer yet (a TimeoutError)
 ├── RunError                     how a run that did not complete is reported
@@ -97,8 +102,9 @@ class StepFailed(DurableError):
 class StepTimeout(DurableError, TimeoutError):
     """An attempt did not end within its timeout. Its body cannot be stopped; its late result is dropped."""
 
-    def __init__(self, timeout: float) -> None:
-        super().__init__(f"no result within {timeout:g} s. The body cannot be stopped and may still have its effect.")
+    def __init__(self, timeout: float, why: str | None = None) -> None:
+        why = why or f"no result within {timeout:g} s"
+        super().__init__(f"{why}. The body cannot be stopped and may still have its effect.")
 
 
 class UnknownRemoteStep(DurableError, LookupError):
@@ -136,6 +142,27 @@ class WaitTimeout(DurableError, TimeoutError):
     def __init__(self, location: str, reached: str = "its deadline") -> None:
         self.location = location
         super().__init__(f'the wait at "{location}" reached {reached}')
+
+
+class HeartbeatTimeout(WaitTimeout):
+    """An outside system that had promised signs of life gave none for too long."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location, "the longest silence that it allows")
+
+
+class CallbackFailed(DurableError):
+    """An outside system reported that what it was asked to do has failed; `error` is what it said."""
+
+    def __init__(self, name: str, error: ErrorInfo, *, retryable: bool) -> None:
+        self.name = name
+        self.error = error
+        self.retryable = retryable
+        """Whether it may be asked again, as far as it knows."""
+        super().__init__(name, error)
+
+    def __str__(self) -> str:
+        return f'callback "{self.name}" failed: {self.error}'
 
 
 def _in_short(error: Exception) -> str:
@@ -206,6 +233,28 @@ class ChildTimedOut(ChildFailed):
 
 
 _HOW_IT_ENDED: Final = {"cancelled": "was cancelled", "timed_out": "timed out", "dead": "died"}
+
+
+class EntityFailed(DurableError):
+    """An operation of an entity failed, and the entity is as it was before; `error` is what it failed with.
+
+    Where the class of that error is already loaded, it is also an instance of it, as StepFailed is.
+    """
+
+    def __init__(self, entity: str, key: str, operation: str, error: ErrorInfo) -> None:
+        self.entity = entity
+        self.key = key
+        self.operation = operation
+        self.error = error
+        super().__init__(entity, key, operation, error)
+
+    def __str__(self) -> str:
+        operation = f"{self.entity}.{self.operation or 'state'}"
+        return f'{operation} of entity "{self.key}" failed: {self.error}'
+
+    def matches(self, error: type[BaseException], /) -> bool:
+        """Whether the operation's own error, or what its failed step raised, is of this class, by module and name."""
+        return self.error.matches(error) or (self.error.cause is not None and self.error.cause.matches(error))
 
 
 class MapError(DurableError):
@@ -315,6 +364,16 @@ class UnknownWorkflow(Misuse):
         )
 
 
+class UnknownEntityVersion(Misuse):
+    """The state of an entity was kept by a later version of its class than the deployed one."""
+
+    def __init__(self, entity: str, kept: int, deployed: int) -> None:
+        super().__init__(
+            f"entity {entity} holds a state of version {kept}, and the deployed class has version {deployed}. Deploy code "
+            "that has it; what was asked meanwhile is performed then."
+        )
+
+
 class UndecodableHistory(Misuse):
     """A recorded value cannot be read with the type that the code has now."""
 
@@ -410,6 +469,19 @@ class RunEnded(DurableError):
         super().__init__(f'run "{run_id}" has ended ({status})' + (f". {instead}" if instead else ""))
 
 
+class LaneFull(DurableError):
+    """As many runs of a singleton wait as may, so this one was not started."""
+
+    def __init__(self, workflow: str, lane: str, limit: int) -> None:
+        self.workflow = workflow
+        self.lane = lane
+        self.limit = limit
+        super().__init__(
+            f'workflow "{workflow}" is a singleton, and {limit:,} runs wait already in "{lane}" (max_queue={limit}). Nothing '
+            "was stored: start it later, or raise max_queue."
+        )
+
+
 class RetryRefused(DurableError):
     """A retry would do again what must not be done again, or lose what cannot be given back; the run stays as it was."""
 
@@ -457,6 +529,16 @@ class NotAReviewer(DurableError):
         self.run_id = run_id
         super().__init__(
             f'{reviewer!r} may not decide review "{review}" of run "{run_id}"; these may: {", ".join(reviewers) or "nobody"}'
+        )
+
+
+class QueueNotServed(DurableError, LookupError):
+    """Workers asked for tasks of a queue that is none of its own."""
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(
+            f'"{queue}" has no queue of its own: its remote steps go to the deployment\'s own workers. Name it in '
+            "DURABLE_STEPS_QUEUES to serve it from elsewhere."
         )
 
 

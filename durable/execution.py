@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
@@ -21,6 +21,9 @@ from durable.model.run import Wait
 from durable.ops.operation import KnownOperation, Operation
 from durable.ops.timer import TimerOperation
 from durable.unwinding import unwind
+
+if TYPE_CHECKING:
+    from durable.app import App
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +74,12 @@ class Execution:
         waits: Sequence[Wait] = (),
         waits_digest: str | None = None,
         links: Links | None = None,
+        app: App[Any] | None = None,
     ) -> None:
         self.info = info
         self.run_id = info.id
+        self.app = app
+        """What is registered; None where code is tried without an app."""
         self.links = links or Links(run_id=info.id, public_url=NOWHERE)
         title = f"run {info.id} ({info.workflow} {info.version})"
         self.journal = Journal(title, history, waits, waits_digest)

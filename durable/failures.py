@@ -12,10 +12,12 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from durable.codec.comparison import same
 from durable.errors import (
+    CallbackFailed,
     ChildCancelled,
     ChildFailed,
     ChildTimedOut,
     DurableError,
+    EntityFailed,
     ErrorInfo,
     RunDead,
     RunFailed,
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=DurableError)
 
-_OWN: Final = ("name", "attempts", "error", "kind", "run_id", "status")
-"""Attributes of StepFailed and ChildFailed; an error of the user's that has these too keeps its own in `error.data`."""
+_OWN: Final = ("name", "attempts", "error", "kind", "run_id", "status", "entity", "key", "operation")
+"""Attributes of StepFailed, ChildFailed and EntityFailed; an error of the user's that has these too keeps its own in `error.data`."""
 
 
 def record(exc: BaseException) -> ErrorInfo:
@@ -66,6 +68,17 @@ def child_failed(run_id: str, status: str, error: ErrorInfo) -> ChildFailed:
     return _failed(kind, cause, run_id=run_id, status=status, error=error)
 
 
+def entity_failed(entity: str, key: str, operation: str, error: ErrorInfo) -> EntityFailed:
+    """The exception that a failed operation of an entity raises at its caller; also an instance of the class of its error.
+
+    Where a step's failure, or that of another entity, ended the operation, of the class of the error behind that.
+    """
+    cause = error
+    while (cause.matches(StepFailed) or cause.matches(EntityFailed)) and cause.cause is not None:
+        cause = cause.cause
+    return _failed(EntityFailed, cause, entity=entity, key=key, operation=operation, error=error)
+
+
 def error_from(text: str | None) -> ErrorInfo | None:
     """An error that was stored apart, from its JSON text."""
     return None if text is None else TypeAdapter(ErrorInfo).validate_json(text)
@@ -98,6 +111,10 @@ def rebuild(error: ErrorInfo) -> BaseException:
     if error.matches(ChildFailed) or error.matches(ChildCancelled) or error.matches(ChildTimedOut):
         cause = error.cause or ErrorInfo(type="Exception", module="builtins", message=error.message)
         return child_failed(str(data.get("run_id")), str(data.get("status")), cause)
+    if error.matches(EntityFailed) and error.cause is not None:
+        return entity_failed(str(data.get("entity")), str(data.get("key")), str(data.get("operation")), error.cause)
+    if error.matches(CallbackFailed) and error.cause is not None:
+        return CallbackFailed(str(data.get("name")), error.cause, retryable=bool(data.get("retryable")))
     cls = _loaded(error.module, error.type)
     rebuilt = None if cls is None else _bare(cls)
     if rebuilt is None:
@@ -161,6 +178,22 @@ def _record(exc: BaseException, causes: int) -> ErrorInfo:
             data={"run_id": exc.run_id, "status": exc.status},
             cause=exc.error,
         )
+    if isinstance(exc, EntityFailed):
+        return ErrorInfo(
+            type=EntityFailed.__qualname__,
+            module=EntityFailed.__module__,
+            message=_message(exc),
+            data={"entity": exc.entity, "key": exc.key, "operation": exc.operation},
+            cause=exc.error,
+        )
+    if isinstance(exc, CallbackFailed):
+        return ErrorInfo(
+            type=CallbackFailed.__qualname__,
+            module=CallbackFailed.__module__,
+            message=_message(exc),
+            data={"name": exc.name, "retryable": exc.retryable},
+            cause=exc.error,
+        )
     cause = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
     return ErrorInfo(
         type=type(exc).__qualname__,
@@ -198,7 +231,7 @@ def _data(exc: BaseException) -> dict[str, Any] | None:
 
 # Classes that are also StepFailed or ChildFailed
 
-_NEVER_MIXED: Final = (StepFailed, ChildFailed, StopIteration, StopAsyncIteration)
+_NEVER_MIXED: Final = (StepFailed, ChildFailed, EntityFailed, StopIteration, StopAsyncIteration)
 """A future refuses the two that end iterations, and the interpreter gives them a meaning of its own."""
 
 _mixtures: dict[tuple[type[BaseException], type[BaseException]], type[Any]] = {}

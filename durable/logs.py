@@ -19,16 +19,20 @@ class _Subject:
     """The run that is being worked on; its workflow is known once its record is read."""
 
     run_id: str
-    workflow: str | None = None
+    workflow: str | None
+    location: str | None
+    attempt: int | None
 
 
 _subject: ContextVar[_Subject | None] = ContextVar("durable_subject", default=None)
 
 
 @contextmanager
-def about_run(run_id: str) -> Generator[None]:
+def about_run(
+    run_id: str, workflow: str | None = None, *, location: str | None = None, attempt: int | None = None
+) -> Generator[None]:
     """What is logged inside is about this run; workflow code that begins inside takes it along."""
-    token = _subject.set(_Subject(run_id))
+    token = _subject.set(_Subject(run_id, workflow, location, attempt))
     try:
         yield
     finally:
@@ -43,12 +47,10 @@ def name_workflow(workflow: str) -> None:
 
 def log_fields() -> Mapping[str, Any]:
     """`run_id` and `workflow`, in a step `location` and `attempt` too; empty where no run is at work."""
-    if (step := current_step()) is not None:
-        fields = {"run_id": step.run_id, "workflow": step.workflow, "location": step.location, "attempt": step.attempt}
-    elif (subject := _subject.get()) is not None:
-        fields = {"run_id": subject.run_id, "workflow": subject.workflow}
-    else:
+    subject = current_step() or _subject.get()
+    if subject is None:
         return {}
+    fields = {name: getattr(subject, name) for name in FIELDS}
     return {name: value for name, value in fields.items() if value}
 
 

@@ -221,7 +221,12 @@ class Undoable(Generic[T_contra, P]):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Call:
-    """How one call of a remote step is made; what is not said here is the remote step's own."""
+    """How one call of a remote step is made; what is not said here is the remote step's own.
+
+    `timeout` is that of one attempt, from when a worker begins with it; `heartbeat` its longest silence;
+    `pickup_timeout` how long it waits for a worker (a day by default); `total` the time for all attempts and the pauses
+    between them. `queue` names who performs it, and whose limits apply. A higher `priority` goes first there.
+    """
 
     name: str | None
     queue: str | None
@@ -231,6 +236,7 @@ class Call:
     timeout: float | None
     heartbeat: float | None
     pickup_timeout: float | None
+    total: float | None
 
     def __init__(
         self,
@@ -244,6 +250,7 @@ class Call:
         timeout: Duration | None = None,
         heartbeat: Duration | None = None,
         pickup_timeout: Duration | None = None,
+        total: Duration | None = None,
     ) -> None:
         _set(self, "name", None if name is None else check_name("call name", name))
         _set(self, "queue", None if queue is None else check_name("queue name", queue))
@@ -253,6 +260,7 @@ class Call:
         _set(self, "timeout", optional_seconds(timeout, "Call(timeout=...)", minimum=0.001))
         _set(self, "heartbeat", optional_seconds(heartbeat, "Call(heartbeat=...)", minimum=0.001))
         _set(self, "pickup_timeout", optional_seconds(pickup_timeout, "Call(pickup_timeout=...)", minimum=0.001))
+        _set(self, "total", optional_seconds(total, "Call(total=...)", minimum=0.001))
 
 
 def count(what: str, value: int, *, minimum: int = 0) -> int:

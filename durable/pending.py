@@ -8,14 +8,11 @@ from durable.errors import NotAvailable
 
 PENDING: Final = frozenset({
     # workflow code
-    "ctx.call", "ctx.wait_for_event", "ctx.callback", "ctx.webhook",
-    "ctx.entity",
     # registration
-    "app.entity", "app.schedule", "app.on_event", "app.queue", "@app.workflow(singleton=...)",
+    "app.schedule",
     "@app.workflow(max_entries=...)",
     # clients
     "client.start(delay=...)", 'client.start(on_conflict="replace-terminal")',
-    "client.publish_event", "client.entity",
     "client.pause", "client.unpause", "client.rerun_from",
     "client.fork", "client.delete",
 })  # fmt: skip

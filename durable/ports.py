@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from durable.model.lane import Lane, LaneState, Ticket
     from durable.model.message import StoredMessage
     from durable.model.run import CancelMode, Cut, Run, Settlement, Status, Watcher
+    from durable.model.subscription import BufferedEvent, Subscription, SubscriptionPage, Taken
     from durable.model.task import StepTask, TaskRow
     from durable.model.transaction import TransactItem
 
@@ -349,6 +350,36 @@ class Store(Protocol):
 
     def due_lanes(self, *, before: float, limit: int) -> Sequence[str]:
         """Names of lanes whose `due_at` has passed, the longest overdue first; eventually consistent."""
+        ...
+
+    def put_subscription(self, subscription: Subscription) -> None:
+        """Lists an operation of a run among those that wait for an event; twice is once."""
+        ...
+
+    def delete_subscription(self, event: str, run_id: str, location: str) -> None:
+        """Takes it off that list, if it is there."""
+        ...
+
+    def subscriptions(self, event: str, *, cursor: str | None = None, limit: int = 100) -> SubscriptionPage:
+        """Some of those who wait for an event, strongly consistent; whoever is listed all the while is on one page."""
+        ...
+
+    def put_buffered(self, event: BufferedEvent) -> None:
+        """Keeps an event, unless one of its name and id is or was kept."""
+        ...
+
+    def close_buffered(self, event: BufferedEvent) -> None:
+        """Notes that somebody waited for the event: it is not given out any more, nor kept again."""
+        ...
+
+    def buffered(self, event: str, *, now: float) -> Sequence[BufferedEvent]:
+        """The events of this name that are kept, the earliest first, strongly consistent."""
+        ...
+
+    def take_event(
+        self, event: str, event_id: str, run_id: str, location: str, *, at: float, expires_at: float
+    ) -> Taken:
+        """Notes that an operation of a run has had an event, unless one of that run has; what is noted then."""
         ...
 
     def delete_run(self, run_id: str) -> None:

@@ -42,7 +42,9 @@ def unwind(loop: WorkflowLoop, *, ended: bool) -> list[str]:
             quiet._log_destroy_pending = False  # noqa: SLF001  it is abandoned on purpose
             if task.done():
                 if ended and quiet._log_traceback:  # noqa: SLF001  set until someone asks for the error
-                    texts.append(f"task {task.get_name()} failed and nobody awaited it: {task.exception()!r}")
+                    texts.append(
+                        f"task {task.get_name()} failed and nobody awaited it: {type(task.exception()).__qualname__}"
+                    )
                 quiet._log_traceback = False  # noqa: SLF001  the run goes on in another turn, and so does its error
             elif (text := _end(loop, task)) is not None:
                 texts.append(text)
@@ -76,9 +78,9 @@ def _end(loop: WorkflowLoop, task: asyncio.Task[Any]) -> str | None:
             raise
         except BaseExceptionGroup as error:
             rest = error.split(RunSuspended)[1]
-            return None if rest is None else f"{_name(coro)} raised while its run was suspended: {rest!r}"
+            return None if rest is None else f"{_name(coro)} raised {_kinds(rest)} while its run was suspended"
         except BaseException as error:  # noqa: BLE001  whatever clean-up raises must not stop that of others
-            return f"{_name(coro)} raised while its run was suspended: {error!r}"
+            return f"{_name(coro)} raised {type(error).__qualname__} while its run was suspended"
         finally:
             tasks._leave_task(loop, task)  # noqa: SLF001
     _keep_for_ever(coro)
@@ -95,3 +97,8 @@ def _never_started(coro: Any) -> bool:
 
 def _name(coro: Any) -> str:
     return str(getattr(coro, "__qualname__", coro))
+
+
+def _kinds(group: BaseExceptionGroup) -> str:
+    """The classes alone: what errors say may be a secret, and this is for the log."""
+    return f"{type(group).__qualname__}({', '.join(type(error).__qualname__ for error in group.exceptions)})"

@@ -12,15 +12,18 @@ from urllib.parse import quote, unquote
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
+from durable.engine.claims import TaskClaims
 from durable.errors import InvalidInput
 from handlers import bootstrap, problems
 from handlers.answers import answer, body_of, headers_of, query_of, wait_of
 from handlers.bootstrap import AppNotFound
 from handlers.exporting import add_exporting
+from handlers.outside import add_outside, without_token
 from handlers.people import add_people
 from handlers.problems import Problem
 from handlers.requests import CancelRequest, MessageRequest, NoBody, StartRequest, TerminateRequest
 from handlers.runs import COUNTED, LISTED, Runs
+from handlers.tasks import add_tasks
 
 log = logging.getLogger("durable")
 
@@ -40,18 +43,21 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 @cache
 def _resolver() -> APIGatewayHttpResolver:
     container = bootstrap.container()
-    return build(Runs(container.app, container.client, container.ports))
+    return build(Runs(container.app, container.client, container.ports), container.claims)
 
 
-def build(runs: Runs) -> APIGatewayHttpResolver:
-    """The routes over what they act on."""
+def build(runs: Runs, claims: TaskClaims | None = None) -> APIGatewayHttpResolver:
+    """The routes over what they act on; without `claims` those of workers are left out."""
     api = APIGatewayHttpResolver()
     _add_refusals(api)
     _add_reading(api, runs)
     _add_starting(api, runs)
     _add_steering(api, runs)
     add_people(api, runs.client)
+    add_outside(api, runs.client)
     add_exporting(api, runs.client)
+    if claims is not None:
+        add_tasks(api, claims)
     return api
 
 
@@ -151,11 +157,11 @@ def _add_refusals(api: APIGatewayHttpResolver) -> None:
 
 def _no_such_route(api: APIGatewayHttpResolver) -> Problem:
     event = api.current_event
-    return problems.plain(HTTPStatus.NOT_FOUND, f"There is no {event.http_method} {event.path} here.")
+    return problems.plain(HTTPStatus.NOT_FOUND, f"There is no {event.http_method} {without_token(event.path)} here.")
 
 
 def _problem(api: APIGatewayHttpResolver, problem: Problem) -> Response[str]:
-    document = problem.document(api.current_event.path)
+    document = problem.document(without_token(api.current_event.path))
     return Response(problem.status, problems.CONTENT_TYPE, document, headers=dict(problem.headers))
 
 

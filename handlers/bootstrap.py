@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from durable.app import App
-from durable.aws import Clients, aws_ports, make_clients
+from durable.aws import Clients, aws_ports, make_clients, task_source
 from durable.settings import Settings
+from handlers import logs
 from handlers.code_version import code_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from durable.client import Client
+    from durable.engine.claims import TaskClaims
     from durable.engine.maintenance import Maintenance
     from durable.engine.orchestrator import Orchestrator
     from durable.engine.worker import RemoteWorker
@@ -38,6 +40,7 @@ class Container:
     def __init__(self, settings: Settings, clients: Clients, app: App[Any]) -> None:
         self.settings = settings
         self.app = app
+        self.clients = clients
         self.sqs = clients.sqs
         self.ports = aws_ports(settings, clients)
         self.code_version = settings.code_version or code_version(settings.app)
@@ -58,6 +61,13 @@ class Container:
         return RemoteWorker(self.app, self.ports)
 
     @cached_property
+    def claims(self) -> TaskClaims:
+        """Hands tasks to workers that are not written with this library."""
+        from durable.engine.claims import TaskClaims  # noqa: PLC0415 - the same
+
+        return TaskClaims(self.app, self.ports, partial(task_source, self.settings, self.clients))
+
+    @cached_property
     def maintenance(self) -> Maintenance:
         """Finds what was not woken."""
         from durable.engine.maintenance import Maintenance  # noqa: PLC0415 - the same
@@ -76,6 +86,7 @@ class Container:
 def container() -> Container:
     """The container of this process; raises `InvalidInput` or `AppNotFound`, which say what is wrong with the deployment."""
     settings = Settings.from_environment()
+    logs.install(settings)  # before the app is imported, which may have something to say
     return Container(settings, make_clients(), load_app(settings.app))
 
 

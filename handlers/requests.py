@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from durable.errors import ErrorInfo
+
 Name = Annotated[str, Field(min_length=1)]
 Id = Annotated[str | None, Field(min_length=1)]
 
@@ -99,6 +101,65 @@ class ContinueRequest(Request):
     """`POST /runs/{id}/continue`."""
 
     label: Name
+
+
+class CompletionRequest(Request):
+    """`POST /callbacks/{token}/complete`; the body may be left out."""
+
+    result: Any = None
+
+
+class CallbackError(Request):
+    """What went wrong, as an outside system tells it."""
+
+    type: Name = "Error"
+    message: str
+    data: Any = None
+
+
+class FailureRequest(Request):
+    """`POST /callbacks/{token}/fail`."""
+
+    error: CallbackError | str
+    retryable: bool = False
+
+    @property
+    def told(self) -> str | dict[str, Any]:
+        """The error as the client takes it."""
+        return self.error if isinstance(self.error, str) else self.error.model_dump()
+
+
+class HeartbeatRequest(Request):
+    """`POST /callbacks/{token}/heartbeat`; the body may be left out."""
+
+    progress: Any = None
+
+
+class ClaimRequest(Request):
+    """`POST /queues/{queue}/claim`; the body may be left out."""
+
+    worker: str = Field(default="over HTTP", min_length=1, max_length=100)
+    wait: float = Field(default=0.0, ge=0, le=20)
+
+
+class ErrorOfTask(CallbackError):
+    """What went wrong, as a worker tells it; with its module an error is one that the workflow may know by class."""
+
+    module: str = ""
+
+
+class TaskFailureRequest(Request):
+    """`POST /tasks/{token}/fail`."""
+
+    error: ErrorOfTask | str
+    retryable: bool = True
+    retry_after: float | None = Field(default=None, ge=0)
+
+    @property
+    def told(self) -> ErrorInfo:
+        """The error as runs keep it."""
+        error = ErrorOfTask(message=self.error) if isinstance(self.error, str) else self.error
+        return ErrorInfo(**error.model_dump())
 
 
 class NoBody(Request):

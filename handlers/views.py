@@ -43,6 +43,7 @@ def run_view(run: Run, *, input: str | None, output: str | None, error: ErrorInf
         "error": error_view(error),
         "failed_at": list(run.failed_at),
         "undelivered": run.undelivered,
+        "late_results": run.late_results,
     }
 
 

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from durable.cli.api import Refusal, Unreachable, run_path
+from durable.cli.callbacks import callbacks
 from durable.cli.looking import add_looking
 from durable.cli.replay import add_replaying
 from durable.cli.reviews import reviews
@@ -17,6 +18,7 @@ from durable.cli.steering import add_steering
 from durable.cli.terminal import LOCAL, AsJson, RunId, Url, api_at, err, given, json_argument, out, print_answer
 from durable.cli.timeline import printable
 from durable.cli.watch import add_watching
+from durable.cli.worker import add_working
 
 cli = typer.Typer(
     name="durable",
@@ -91,7 +93,9 @@ add_steering(cli)
 add_looking(cli)
 add_watching(cli)
 cli.add_typer(reviews)
+cli.add_typer(callbacks)
 add_replaying(cli, api_at, out, err, LOCAL)
+add_working(cli, out, err)
 
 
 @cli.command()

@@ -53,5 +53,6 @@ def _welcome(stack: LocalStack, app: str) -> Text:
         (f"{app} runs at {url}", "bold green"),
         "   (Ctrl-C ends it; nothing is kept)\n",
         f"  durable start WORKFLOW JSON{option}\n",
-        f"  durable show RUN{option}",
+        f"  durable show RUN{option}\n",
+        (f"  emulated AWS services at {stack.endpoint}", "dim"),
     )

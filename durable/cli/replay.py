@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from durable.cli.api import run_path
+from durable.cli.loading import load_app
 from durable.cli.timeline import printable
 from durable.errors import InvalidInput
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from durable.app import App
     from durable.cli.api import Api
 
 
@@ -46,7 +44,7 @@ def add_replaying(cli: typer.Typer, api: Callable[[str], Api], out: Console, err
         # What runs code is loaded only where it is needed: the other commands shall answer at once.
         from durable.testing.replaying import ReplayFailed, read_history, replay  # noqa: PLC0415 - see above
 
-        code = _load(app)
+        code = load_app(app)
         failed = 0
         for file in files:
             try:
@@ -62,19 +60,3 @@ def add_replaying(cli: typer.Typer, api: Callable[[str], Api], out: Console, err
         if failed:
             err.print(Text(f"{failed} of {len(files)} histories do not replay", "red"))
             raise typer.Exit(1)
-
-
-def _load(place: str) -> App[Any]:
-    from durable.app import App  # noqa: PLC0415 - as above
-
-    module, separator, name = place.partition(":")
-    if not (separator and name.isidentifier() and all(part.isidentifier() for part in module.split("."))):
-        raise typer.BadParameter(f"{place!r} is no app; write it as package.module:name", param_hint="--app")
-    sys.path.insert(0, str(Path.cwd()))  # as Lambda has the folder of the code
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise typer.BadParameter(f"{place} cannot be imported: {error}", param_hint="--app") from None
-    if not isinstance(found, App):
-        raise typer.BadParameter(f"{place} is a {type(found).__name__}, not an App", param_hint="--app")
-    return cast("App[Any]", found)

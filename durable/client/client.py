@@ -9,12 +9,15 @@ from typing_extensions import TypeVar
 
 from durable.channels import Signal
 from durable.client import family, listing, reading, retrying, starting
+from durable.client.answering import Answering
 from durable.client.deciding import Deciding
+from durable.client.entities import EntityCalls
 from durable.client.handle import RunHandle
 from durable.client.listing import StatusFilter
 from durable.client.messaging import Messaging
 from durable.client.part import FIRST_LOOK, LATER_LOOKS, LONGEST_PAUSE
 from durable.client.published import Published
+from durable.client.publishing import Publishing
 from durable.client.starting import OnConflict
 from durable.client.undone import Undone
 from durable.client.updating import Updating
@@ -22,6 +25,7 @@ from durable.client.where import Where, conditions
 from durable.context.mailbox import encoded_body, signal_name
 from durable.definitions import input_text
 from durable.errors import RunEnded, RunNotFound
+from durable.flow import lane_of_run
 from durable.model.duration import Duration, optional_seconds
 from durable.model.envelope import Deliver, Wake
 from durable.model.ids import check_message_id, check_run_id
@@ -44,7 +48,7 @@ R = TypeVar("R")
 CancelMode = Literal["graceful", "compensate", "terminate"]
 
 
-class Client(Messaging, Updating, Deciding, Published, Undone):
+class Client(Messaging, Updating, Deciding, Answering, Published, Publishing, EntityCalls, Undone):
     """Starts and steers the runs of an app."""
 
     # Starting
@@ -122,6 +126,7 @@ class Client(Messaging, Updating, Deciding, Published, Undone):
             RunAlreadyExists: The id belongs to a run with another workflow or input.
             IdempotencyKeySpent: The key's run has been purged.
             LimitExceeded: The input, the tags or the headers are too large.
+            LaneFull: It is a singleton, and as many runs wait already as may; nothing was stored.
         """
         starting.check_on_conflict(on_conflict)
         if delay is not None:
@@ -130,10 +135,15 @@ class Client(Messaging, Updating, Deciding, Published, Undone):
             not_available('client.start(on_conflict="replace-terminal")')
         known = starting.registered(self.app, workflow)
         text = input_text(known, input, from_json=isinstance(workflow, str))
+        lane = lane_of_run(known, text)
+        if lane is not None and id is None and idempotency_key is not None:
+            id = starting.id_of_key(idempotency_key)
         run, stored_input = starting.new_run(
-            self.ports, known, text, id=id, tags=tags, headers=self._headers(headers)
+            self.ports, known, text, id=id, tags=tags, headers=self._headers(headers), lane=lane
         )
-        run_id = starting.start(self.ports, run, stored_input, idempotency_key=idempotency_key, on_conflict=on_conflict)
+        run_id = starting.start(
+            self.ports, run, stored_input, idempotency_key=idempotency_key, on_conflict=on_conflict, lane=lane
+        )
         return RunHandle(self, run_id, known)
 
     @overload

@@ -13,6 +13,7 @@ from durable.client.part import ClientPart
 from durable.context.mailbox import encoded_body, signal_name
 from durable.definitions import input_text
 from durable.errors import RunAlreadyExists, RunEnded, RunNotFound
+from durable.flow import lane_name_of_run
 from durable.model.envelope import Deliver, StartSpec
 from durable.model.ids import check_message_id, check_new_run_id
 from durable.model.tags import check_tags
@@ -107,6 +108,7 @@ class Messaging(ClientPart):
             LimitExceeded: The input, the body, the tags or the headers are too large.
         """
         known = starting.registered(self.app, workflow)
+        text = input_text(known, input, from_json=isinstance(workflow, str))
         envelope = Deliver(
             run_id=check_new_run_id(id),
             id=self.ports.new_id() if message_id is None else check_message_id(message_id),
@@ -115,9 +117,10 @@ class Messaging(ClientPart):
             start=StartSpec(
                 workflow=known.name,
                 version=known.version,
-                input=input_text(known, input, from_json=isinstance(workflow, str)),
+                input=text,
                 tags=check_tags((*known.tags, *check_tags(tags))),
                 headers=self._headers(headers),
+                lane=lane_name_of_run(known, text),
             ),
         )
         self._refuse_unless_open(id, known)

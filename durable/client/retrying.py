@@ -10,12 +10,13 @@ from durable.model.ending import ended_from
 from durable.model.envelope import Wake
 from durable.model.history import counting_entries, is_start, outlives_cuts, unpacked
 from durable.model.ids import check_run_id
+from durable.model.links import SUBMISSION
 from durable.model.message import REPORTS
 from durable.model.run import Cut, Settlement, retried
 from durable.ports import Acquired
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from durable.model.entry import Entry
     from durable.model.message import StoredMessage
@@ -50,7 +51,7 @@ def retry(ports: Ports, run_id: str) -> None:
         raise
     if cut is not None:
         _cut(ports, run, entries, cut)
-    _forget_attempts(ports, run, entries)
+    _forget_attempts(ports, run, entries, cut)
     _retry_children(ports, run, entries)
     ports.store.settle(run_id, epoch=run.epoch, wakes=None, settlement=_suspended(run, cut, now))
     ports.runs.send(Wake(run_id=run_id, id=ports.new_id(), reason="retry"))
@@ -85,7 +86,7 @@ def _plan(ports: Ports, run: Run) -> tuple[Sequence[Entry], Cut | None]:
     start = _start(run, entries, list(counting_entries(run, kept)))
     if start is None:
         return entries, None
-    cut = Cut(*_with_carried(run, items, start), until=run.epoch)
+    cut = Cut(*_with_carried(_anew(run, entries, start), items, start), until=run.epoch)
     _check(run, entries, cut)
     return entries, cut
 
@@ -118,25 +119,32 @@ def _start(run: Run, entries: Sequence[Entry], kept: Sequence[Entry]) -> tuple[i
     return min([*failed, *(step.order for step in steps)], default=None)
 
 
-def _with_carried(run: Run, items: Sequence[Entry], start: tuple[int, int]) -> tuple[int, int]:
+def _with_carried(anew: frozenset[str], items: Sequence[Entry], start: tuple[int, int]) -> tuple[int, int]:
     """Begins early enough that no item goes which carries results from before: they would go with it."""
     carriers = [item for item in items if item.carried]
     straddling = [
-        item for item in carriers if item.carried[0].order < start and (item.order >= start or _spent(run, item))
+        item for item in carriers if item.carried[0].order < start and (item.order >= start or _spent(item, anew))
     ]
     return min([start, *(item.carried[0].order for item in straddling)])
 
 
-def _spent(run: Run, item: Entry) -> bool:
+def _anew(run: Run, entries: Sequence[Entry], start: tuple[int, int] | None) -> frozenset[str]:
+    """Locations of what is tried anew: what failed, and calls that were under way, whose attempts the end has closed."""
+    kept = {e.location for e in entries if not e.mark and (e.error is None or start is None or e.order < start)}
+    calls = {e.location for e in entries if e.kind == "call" and e.mark.startswith("?")}
+    return frozenset(run.failed_at) | (calls - kept)
+
+
+def _spent(item: Entry, anew: frozenset[str]) -> bool:
     """Whether it is a failed attempt of an operation that is tried anew, or says that it was dispatched."""
-    attempt = item.mark.startswith(("@", "?")) and not is_start(item)
-    return attempt and item.location in run.failed_at
+    return item.mark.startswith(("@", "?")) and not is_start(item) and item.location in anew
 
 
 def _cut(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut) -> None:
     """Messages go back first: a retry that is cut short here has consumed them still, one that is repeated returns them."""
     gone = [entry for entry in entries if cut.covers(entry.order)]
-    spent = [message for entry in gone for message in entry.messages if _is_spent_report(run, entry, message)]
+    dispatches = {entry.key for entry in gone if entry.mark.startswith("?")}
+    spent = [m for entry in gone for m in entry.messages if _is_spent_report(run, entry, m, dispatches)]
     returned = [message for entry in gone for message in entry.messages if message not in spent]
     if spent:
         ports.store.delete_messages(run.id, [message.id for message in spent])
@@ -146,8 +154,10 @@ def _cut(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut) -> None:
     ports.store.delete_entries(run.id, [e.key for e in gone if not outlives_cuts(e)], epoch=run.epoch)
 
 
-def _is_spent_report(run: Run, entry: Entry, message: StoredMessage) -> bool:
-    """Whether the message reports the failure that is to be got over."""
+def _is_spent_report(run: Run, entry: Entry, message: StoredMessage, gone: Collection[str]) -> bool:
+    """Whether the message reports the failure that is to be got over, or is about an attempt that does not count any more."""
+    if message.kind == "result" and (entry.error is not None or f"{entry.location}?{entry.attempts}" in gone):
+        return True
     return entry.key in run.failed_at and message.kind in REPORTS
 
 
@@ -160,10 +170,17 @@ def _retry_children(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:
             retry(ports, ended_from(message.body).run_id)
 
 
-def _forget_attempts(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:
-    """A step that failed is tried as often as if it were new, and so is an undo that failed, if there is another rollback."""
+def _forget_attempts(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut | None) -> None:
+    """A step that failed is tried as often as if it were new, and so is an undo that failed, if there is another rollback.
+
+    A callback that failed is submitted again: nobody would answer the submission that has come to nothing.
+    """
     failed = {entry.location for entry in entries if entry.mark == "!" and entry.error is not None}
-    attempts = [e.key for e in entries if _spent(run, e) or (e.mark.startswith("!") and e.location in failed)]
+    anew = _anew(run, entries, None if cut is None else (cut.epoch, cut.n))
+    attempts = [e.key for e in entries if _spent(e, anew) or (e.mark.startswith("!") and e.location in failed)]
+    callbacks = {e.location for e in entries if e.key in run.failed_at and e.kind == "callback"}
+    submissions = {location + SUBMISSION for location in callbacks}
+    attempts += [e.key for e in entries if e.location in submissions]
     ports.store.delete_entries(run.id, attempts, epoch=run.epoch)
 
 

@@ -33,10 +33,11 @@ def fields_of(type_: Any) -> Mapping[str, Field] | None:
     if get_origin(type_) in (Union, types.UnionType):
         members = [fields_of(member) for member in get_args(type_)]
         return _merged([member for member in members if member is not None]) if None not in members else None
-    plain = get_origin(type_) or type_
+    plain: Any = get_origin(type_) or type_
     if isinstance(plain, type) and issubclass(plain, BaseModel):
         model = cast("type[BaseModel]", type_)
         return _by_name(Field(_names(name, info), info.annotation) for name, info in model.model_fields.items())
+    plain = cast("Any", plain)
     if dataclasses.is_dataclass(plain):
         hints = get_type_hints(plain, include_extras=True)
         return _by_name(Field((field.name,), hints[field.name]) for field in dataclasses.fields(plain))
@@ -63,8 +64,8 @@ def _bare(type_: Any) -> Any:
 
 
 def _is_mapping(type_: Any) -> bool:
-    plain = get_origin(type_) or type_
-    return isinstance(plain, type) and issubclass(plain, Mapping) and not is_typeddict(plain)
+    plain: Any = get_origin(type_) or type_
+    return isinstance(plain, type) and issubclass(cast("type[Any]", plain), Mapping) and not is_typeddict(type_)
 
 
 def _names(name: str, info: Any) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-SOURCES: Final[tuple[Source, ...]] = ("step", "join", "race", "block", "child")
+SOURCES: Final[tuple[Source, ...]] = ("step", "join", "race", "block", "child", "callback")
 
 
 class Blocks(Part):

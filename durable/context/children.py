@@ -1,18 +1,16 @@
-"""Runs of their own: children, successors and entities."""
-
-# ruff: noqa: ARG002 - what is declared for later ignores its arguments
+"""Runs of their own: children and successors."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, cast, overload
 
 from typing_extensions import TypeVar
 
 from durable.context.part import Op, Part
 from durable.definitions import Workflow, input_text
-from durable.model.duration import Duration
+from durable.flow import lane_name_of_run
 from durable.model.ids import check_new_run_id
 from durable.model.tags import check_tags
 from durable.ops.child import (
@@ -25,17 +23,12 @@ from durable.ops.child import (
 )
 from durable.ops.continuation import ContinuationOperation
 from durable.options import MISSING
-from durable.pending import not_available
 
 if TYPE_CHECKING:
-    from durable.context.context import Context
     from durable.execution import Execution
 
-P = ParamSpec("P")
-T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - the name that readers of the signatures expect
 R = TypeVar("R")
-E = TypeVar("E")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -66,42 +59,6 @@ class ChildHandle(Generic[R_co]):
     def cancel(self) -> Op[None]:
         """Asks the child to end; returns once that is sure to reach it."""
         return CloseChildOperation(self._execution, self.id, self._started_at)
-
-
-class EntityRef(Generic[E]):
-    """One entity. Its operations are the class's methods (`Cart.add`); a context parameter comes right after self."""
-
-    __slots__ = ()
-
-    @overload
-    def call(
-        self, op: Callable[Concatenate[E, Context, P], Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
-    ) -> Op[T]: ...
-    @overload
-    def call(self, op: Callable[Concatenate[E, P], Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> Op[T]: ...
-    @overload
-    def call(self, op: Callable[Concatenate[E, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Op[T]: ...
-    def call(self, op: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Has the operation performed, in order with all others of the key, and gives its result."""
-        not_available("ctx.entity")
-
-    @overload
-    def signal(
-        self, op: Callable[Concatenate[E, Context, P], object], /, *args: P.args, **kwargs: P.kwargs
-    ) -> Op[None]: ...
-    @overload
-    def signal(self, op: Callable[Concatenate[E, P], object], /, *args: P.args, **kwargs: P.kwargs) -> Op[None]: ...
-    def signal(self, op: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Has the operation performed and does not wait for it."""
-        not_available("ctx.entity")
-
-    def delayed(self, delay: Duration, /, *, id: str | None = None) -> EntityRef[E]:
-        """The same entity, whose signals arrive after the delay; one of the same id replaces one that waits."""
-        not_available("ctx.entity")
-
-    def state(self) -> Op[E]:
-        """The entity's state."""
-        not_available("ctx.entity")
 
 
 class Children(Part):
@@ -208,10 +165,6 @@ class Children(Part):
         known = cast("Workflow[Any, Any]", workflow)
         return ContinuationOperation(self._execution, known, input_text(known, input))
 
-    def entity(self, cls: type[E], key: str, /) -> EntityRef[E]:
-        """The entity of this class and key."""
-        self._missing("ctx.entity")
-
 
 def _order(
     call: str, workflow: Any, input: Any, id: str | None, tags: Sequence[str], parent_close: ParentClose
@@ -223,10 +176,12 @@ def _order(
     if parent_close not in {"cancel", "abandon"}:
         raise ValueError(f'{call}(parent_close=...) is "cancel" or "abandon", not {parent_close!r}')
     known = cast("Workflow[Any, Any]", workflow)
+    text = input_text(known, input)
     return ChildOrder(
         workflow=known,
-        input=input_text(known, input),
+        input=text,
         id=None if id is None else check_new_run_id(id),
         tags=check_tags((*known.tags, *check_tags(tags))),
         close=parent_close,
+        lane=lane_name_of_run(known, text),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from durable.context.blocks import Blocks
 from durable.context.branches import Branching
 from durable.context.children import Children
+from durable.context.entities import Entities
 from durable.context.mailbox import Messages
 from durable.context.moments import Moments
 from durable.context.people import People
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from durable.execution import Execution
 
 
-class Context(StepCalls, Blocks, Branching, Moments, Messages, Children, People, States):
+class Context(StepCalls, Blocks, Branching, Moments, Messages, Children, Entities, People, States):
     """The first argument of every workflow and of every block in it.
 
     What can wait or fail is awaited; nothing else is. An operation claims its place in the history when it is called

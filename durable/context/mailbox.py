@@ -1,20 +1,20 @@
 """Messages: the run's mailbox, signals, updates and events."""
 
-# ruff: noqa: ARG002 - what is declared for later ignores its arguments
-
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from typing_extensions import TypeForm, TypeVar
 
 from durable import codec
 from durable.channels import Event, Message, Signal, Update
+from durable.context.matching import match_keys
 from durable.context.part import Op, Part
 from durable.model.duration import Duration, optional_seconds, seconds
 from durable.model.ids import check_name, check_run_id
 from durable.model.limits import SQS_DELAY_SECONDS
+from durable.ops.event import EventOperation
 from durable.ops.receive import ReceiveOperation
 from durable.ops.send import SendOperation
 from durable.ops.update import UpdateOperation, UpdateRequest
@@ -187,6 +187,10 @@ class Messages(Part):
     ) -> Op[T]: ...
     @overload
     def wait_for_event(
+        self, event: Event[T], /, *, match: Mapping[str, object] | None = None, timeout: Duration, default: D
+    ) -> Op[T | D]: ...
+    @overload
+    def wait_for_event(
         self,
         name: str,
         type: TypeForm[T],
@@ -195,9 +199,50 @@ class Messages(Part):
         match: Mapping[str, object] | None = None,
         timeout: Duration | None = None,
     ) -> Op[T]: ...
-    def wait_for_event(self, event: Any, type: Any = MISSING, /, **_options: Any) -> Any:
-        """The next event of this name whose payload has what `match` asks for."""
-        self._missing("ctx.wait_for_event")
+    @overload
+    def wait_for_event(
+        self,
+        name: str,
+        type: TypeForm[T],
+        /,
+        *,
+        match: Mapping[str, object] | None = None,
+        timeout: Duration,
+        default: D,
+    ) -> Op[T | D]: ...
+    def wait_for_event(
+        self,
+        event: Any,
+        type: Any = MISSING,
+        /,
+        *,
+        match: Mapping[str, object] | None = None,
+        timeout: Duration | None = None,
+        default: Any = MISSING,
+    ) -> Any:
+        """The payload of the next event of this name that has what `match` asks for.
+
+        Events that were published before do not count, unless they are kept (`buffer=`) and nobody has waited for them.
+
+        Args:
+            event: The event, or its name and the type of its payload.
+            type: Of the payload, with a name.
+            match: Fields of the payload ("customer.id") and the values that they must have.
+            timeout: How long to wait; 0 takes a kept event or none.
+            default: What a timeout gives.
+
+        Raises:
+            WaitTimeout: There was none in time, and no `default` was given.
+            ValueError: The payload's type has no such field, or the field no such value.
+        """
+        known = _event(event, type)
+        return EventOperation(
+            self._execution,
+            known,
+            match_keys(known, match),
+            timeout=_timeout("ctx.wait_for_event", timeout, default),
+            default=default,
+        )
 
 
 def encoded_body(signal: Signal[Any] | str, body: object) -> str:
@@ -211,6 +256,18 @@ def encoded_body(signal: Signal[Any] | str, body: object) -> str:
 def signal_name(signal: Signal[Any] | str) -> str:
     """The name under which messages of this signal are sent."""
     return check_name("signal name", signal) if isinstance(signal, str) else signal.name
+
+
+def _event(event: object, type_: Any) -> Event[Any]:
+    if isinstance(event, Event):
+        return cast("Event[Any]", event)
+    if not isinstance(event, str):
+        raise TypeError(f"ctx.wait_for_event() takes an Event, or a name and a type, not {event!r}")
+    if type_ is MISSING:
+        raise TypeError(
+            f'ctx.wait_for_event("{event}") lacks the type of the payload: ctx.wait_for_event("{event}", Order)'
+        )
+    return Event[Any](event, type_)
 
 
 def _types(operation: str, signal: object, type_: Any) -> dict[str, Any]:

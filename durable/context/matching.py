@@ -27,10 +27,9 @@ def match_keys(event: Event[Any], match: Mapping[str, object] | None) -> tuple[M
     return tuple(_key(event, path, value) for path, value in sorted(match.items()))
 
 
-def _key(event: Event[Any], path: str, value: object) -> MatchKey:
-    what = f'ctx.wait_for_event({event.name!r}, match={{"{path}": ...}})'
+def path_of(what: str, type_: Any, path: str) -> tuple[tuple[tuple[str, ...], ...], Any]:
+    """The way to a field, and the field's type; ValueError where the type has no such field."""
     steps: list[tuple[str, ...]] = []
-    type_ = event.type
     for name in path.split("."):
         fields = fields_of(type_)
         if fields is None:
@@ -43,7 +42,13 @@ def _key(event: Event[Any], path: str, value: object) -> MatchKey:
             raise ValueError(f'{what}: {codec.type_name(type_)} has no field "{name}" (its fields: {known})')
         steps.append(field.names)
         type_ = field.type
-    return MatchKey(tuple(steps), _scalar(what, type_, value))
+    return tuple(steps), type_
+
+
+def _key(event: Event[Any], path: str, value: object) -> MatchKey:
+    what = f'ctx.wait_for_event("{event.name}", match={{"{path}": ...}})'
+    steps, type_ = path_of(what, event.type, path)
+    return MatchKey(steps, _scalar(what, type_, value))
 
 
 def _scalar(what: str, type_: Any, value: object) -> Scalar:
@@ -54,5 +59,6 @@ def _scalar(what: str, type_: Any, value: object) -> Scalar:
     except (InvalidInput, NotStorable) as error:
         raise ValueError(f"{what}: {error}") from None
     if isinstance(plain, list | dict):
-        raise ValueError(f"{what}: a field is compared with a text, a number, a truth value or None, not {value!r}")
+        message = f"{what}: a field is compared with a text, a number, a truth value or None, not {value!r}"
+        raise ValueError(message)  # noqa: TRY004 - its type is right, what it becomes is not
     return plain

@@ -1,23 +1,29 @@
 """What people and outside systems decide: reviews, breakpoints, callbacks, webhooks."""
 
-# ruff: noqa: ARG002 - what is declared for later ignores its arguments
-
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypeForm, TypeVar
 
 from durable.context.part import Op, Part
-from durable.errors import NotStorable
+from durable.context.steps import PLAIN
+from durable.errors import NotAvailable, NotStorable
 from durable.model.duration import Duration, optional_seconds, seconds
+from durable.model.hook import DEFAULT, HookResponse
 from durable.model.ids import check_name
 from durable.ops.breakpoint import BreakpointOperation
+from durable.ops.callback import CallbackOperation, check_submit
 from durable.ops.review import ReviewOperation
-from durable.pending import not_available
+from durable.ops.webhook import HookCallOperation, hook_location
+from durable.options import Step
 from durable.values import Review
+
+if TYPE_CHECKING:
+    from durable.execution import Execution
 
 T = TypeVar("T")
 
@@ -44,16 +50,48 @@ def auto_reject(duration: Duration, /) -> Escalation:
 
 
 class Webhook:
-    """An address that an outside system calls."""
+    """An address that an outside system calls. It may be passed on, also out of a branch."""
 
-    __slots__ = ("url",)
+    __slots__ = ("_execution", "_extra", "_location", "_url")
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, execution: Execution, location: str, extra: Mapping[str, str]) -> None:
+        self._execution = execution
+        self._location = location
+        self._extra = extra
+        self._url: str | None = None
+
+    @property
+    def url(self) -> str:
+        """The address. Whoever knows it may call it: it is a secret of the run and of the system that is given it.
+
+        Raises:
+            NotAvailable: The deployment has no public address, or no secret to sign with.
+        """
+        if self._url is None:
+            try:
+                self._url = self._execution.links.hook_url(self._location, self._extra)
+            except NotAvailable as misuse:
+                raise self._execution.loop.fail(misuse) from None
+        return self._url
 
     def wait(self, type: TypeForm[T], /, *, timeout: Duration | None = None) -> Op[T]:
-        """What the first call carried; one that came before the wait counts."""
-        not_available("ctx.webhook")
+        """What the next call carried that nobody has taken; one that came before the wait counts.
+
+        JSON is read as the type; any other text is a `str`, and what is no text a `str` in base64. Calls that do not
+        fit are left for waits that they fit.
+
+        Raises:
+            WaitTimeout: There was none within `timeout`.
+        """
+        return cast(
+            "Op[T]",
+            HookCallOperation(
+                self._execution, self._location, type, timeout=optional_seconds(timeout, "hook.wait(timeout=...)")
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return f'<webhook "{self._location}">'
 
 
 class People(Part):
@@ -107,13 +145,46 @@ class People(Part):
         *,
         timeout: Duration,
         heartbeat: Duration | None = None,
+        step: Step = PLAIN,
     ) -> Op[T]:
-        """Hands a token to an outside system and gives what that reports with it."""
-        self._missing("ctx.callback")
+        """Hands a token to an outside system and gives what that reports with it.
 
-    def webhook(self, name: str, /, *, respond: object = None) -> Webhook:
-        """An address for an outside system; a call to it is waited for by `.wait()`."""
-        self._missing("ctx.webhook")
+        Args:
+            name: Of the operation; a second callback of a name gets a token of its own.
+            submit: Called with the token, as the step `<name>/submit`: sync or async, tried again when it fails.
+            result: The type of what is reported.
+            timeout: The longest time from the end of the submission to the report.
+            heartbeat: The longest silence: a report or a sign of life (`client.heartbeat_callback`) ends it.
+            step: How the submission is run: retries, timeout.
+
+        Raises:
+            StepFailed: The submission failed for good.
+            CallbackFailed: The outside system reported a failure, or a result that does not fit the type.
+            WaitTimeout: It did not report within `timeout`.
+            HeartbeatTimeout: It was silent for longer than `heartbeat`; a WaitTimeout too.
+        """
+        return cast(
+            "Op[T]",
+            CallbackOperation(
+                self._execution,
+                check_name("name of a callback", name),
+                check_submit(submit),
+                result,
+                timeout=seconds(timeout, "ctx.callback(timeout=...)", minimum=0.001),
+                heartbeat=optional_seconds(heartbeat, "ctx.callback(heartbeat=...)", minimum=0.001),
+                policy=step,
+            ),
+        )
+
+    def webhook(self, name: str, /, *, respond: HookResponse = DEFAULT) -> Webhook:
+        """An address for an outside system, `.url`; calls to it are waited for by `.wait()`.
+
+        Args:
+            name: A second webhook of a name gets an address of its own.
+            respond: What callers are answered; it is part of the address.
+        """
+        location = hook_location(self._execution, check_name("name of a webhook", name))
+        return Webhook(self._execution, location, respond.to_extra())
 
 
 def _reviewers(names: Sequence[str]) -> tuple[str, ...]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
 from durable.codec import callable_name
 from durable.context.part import Op, Part, close_coroutine
 from durable.definitions import RemoteStep, Workflow
 from durable.model.ids import check_name
 from durable.model.transaction import TransactItem, checked_items
+from durable.ops.call import NO_QUEUES, CallOperation
 from durable.ops.functions import misfit
 from durable.ops.step import StepOperation, TryStepOperation
 from durable.ops.transact import TransactOperation
@@ -18,11 +19,15 @@ from durable.options import Call, Step, Undoable
 from durable.pending import as_child
 from durable.values import Failed, Ok
 
+if TYPE_CHECKING:
+    from durable.app import App
+
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
 PLAIN = Step()
+PLAIN_CALL = Call()
 
 
 class StepCalls(Part):
@@ -90,15 +95,29 @@ class StepCalls(Part):
     def call(self, fn: RemoteStep[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Op[R]: ...
     @overload
     def call(self, call: str | Call, fn: RemoteStep[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Op[R]: ...
-    def call(self, first: Any, /, *args: Any, **_kwargs: Any) -> Any:
-        """Has a remote step performed by another function or process, and gives its result."""
-        remote = args[0] if isinstance(first, str | Call) and args else first
-        if not isinstance(remote, RemoteStep):
-            raise TypeError(
-                f"ctx.call() takes a function that @app.remote_step has registered, not {_shown(remote)}: "
-                "a function of this process is run by ctx.step."
-            )
-        self._missing("ctx.call")
+    def call(self, first: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Has a remote step performed by another function or process, and gives its result.
+
+        Forms: `ctx.call(remote, *args)`, `ctx.call("name", remote, *args)`, `ctx.call(Call(...), remote, *args)`. The run
+        is suspended meanwhile and costs nothing. Arguments and result go by the annotations of the remote step's function.
+
+        Raises:
+            StepFailed: The attempts are used up, or the error is not retried, as of `ctx.step`: it is also an instance of
+                the error class of the remote step. A call that nobody has answered in time is a StepTimeout inside.
+            LimitExceeded: The arguments are too large to be sent.
+            NotStorable: They would not arrive as they are.
+        """
+        name, call = (first if isinstance(first, str) else None), (first if isinstance(first, Call) else PLAIN_CALL)
+        if name is not None:
+            check_name("call name", name)
+        if isinstance(first, str | Call) and args:
+            first, args = args[0], args[1:]
+        remote = _passed_remote_step(first, self._execution.app)
+        check_arguments("ctx.call", remote.fn, args, kwargs)
+        app = self._execution.app
+        return CallOperation(
+            self._execution, name, call, remote, args, kwargs, queues=NO_QUEUES if app is None else app.queues
+        )
 
     def transact(self, name: str, items: Sequence[TransactItem], /) -> Op[None]:
         """Writes to tables of one's own, in one transaction with the record of this operation: exactly once.
@@ -181,6 +200,22 @@ def _passed_function(operation: str, fn: Any) -> Callable[..., Any]:
             return fn
         case _:
             raise _called_instead_of_passed(operation, fn)
+
+
+def _passed_remote_step(fn: Any, app: App[Any] | None) -> RemoteStep[..., Any]:
+    if not isinstance(fn, RemoteStep):
+        raise TypeError(
+            f"ctx.call() takes a function that @app.remote_step has registered, not {_shown(fn)}: "
+            "a function of this process is run by ctx.step."
+        )
+    remote = cast("RemoteStep[..., Any]", fn)
+    known = None if app is None else app.remote_steps.get(remote.name)
+    if app is not None and (known is None or known.fn is not remote.fn):
+        raise TypeError(
+            f'remote step "{remote.name}" is not registered in app "{app.name}", so its workers do not know it: register it '
+            "there with @app.remote_step, or call it from a workflow of the app that has it."
+        )
+    return remote
 
 
 def _called_instead_of_passed(operation: str, value: Any) -> TypeError:

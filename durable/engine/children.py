@@ -34,7 +34,7 @@ def _start(ports: Ports, parent: Run, start: ChildStart) -> StoredMessage | None
     run, stored_input = pending_run(
         id=start.id, workflow=start.workflow, version=start.version, input=start.input,
         input_digest=codec.digest(start.input), writer=ports.new_id(), now=ports.clock.now(), tags=start.tags,
-        parent=parent.id, parent_location=start.location, headers=parent.headers,
+        parent=parent.id, parent_location=start.location or None, headers=parent.headers, lane=start.lane,
     )  # fmt: skip
     answer = ports.store.create(run, input=stored_input)
     match answer:
@@ -51,10 +51,12 @@ def _start(ports: Ports, parent: Run, start: ChildStart) -> StoredMessage | None
 
 def _existing(ports: Ports, parent: Run, start: ChildStart, child: Run, input_digest: str) -> StoredMessage | None:
     ours = (child.parent, child.parent_location) == (parent.id, start.location)
-    if not ours and (child.workflow, child.input_digest) != (start.workflow, input_digest):
+    if start.location and not ours and (child.workflow, child.input_digest) != (start.workflow, input_digest):
         return _message(ports, start, f"taken:{start.id}:{digest(start.location, 'child')}", _refused(start))
     if child.status == "pending" and child.started_at is None:
         ports.runs.send(Start(run_id=child.id, id=ports.new_id()))  # the envelope of the first start may be lost
+    if not start.location:
+        return None
     if ours and child.ended and start.again is not None:
         if child.status != "completed":
             return _start(ports, parent, replace(start, id=start.again, again=None))

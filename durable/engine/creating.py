@@ -21,6 +21,6 @@ def create(ports: Ports, run_id: str, spec: StartSpec) -> None:
     run, stored_input = pending_run(
         id=run_id, workflow=spec.workflow, version=spec.version, input=spec.input,
         input_digest=codec.digest(spec.input), writer=ports.new_id(), now=ports.clock.now(), tags=spec.tags,
-        headers=spec.headers,
+        headers=spec.headers, lane=spec.lane,
     )  # fmt: skip
     ports.store.create(run, input=stored_input)

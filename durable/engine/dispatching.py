@@ -10,9 +10,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from durable.engine import effects
+from durable.engine.calls import Calls
+from durable.ops.call import CallOperation
 from durable.ops.dispatched import ABANDONED, DispatchedOperation
 from durable.ops.effect import Stamp
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from durable.ops.effect import EffectOperation
     from durable.ports import Ports
 
+BATCH: Final = 100
+"""So many operations are dispatched together, at the price of one look at the run; then the time is looked at."""
+
 
 class Dispatcher:
     """Opens and closes the dispatched operations of one turn."""
@@ -37,6 +42,7 @@ class Dispatcher:
         self._deliver = deliver
         self._new: list[DispatchedOperation] = []
         self._open: dict[str, DispatchedOperation] = {}
+        self._calls = Calls(ports, run, writer)
         self._stamp = Stamp(run.epoch, max((cut.until for cut in run.cuts), default=None))
 
     def __bool__(self) -> bool:
@@ -47,22 +53,29 @@ class Dispatcher:
         for operation in parked:
             if isinstance(operation, DispatchedOperation) and operation.open is not None:
                 self._open[operation.key] = operation
+                if isinstance(operation, CallOperation) and not operation.dead:
+                    self._calls.watch(operation)
 
     def admit(self, operation: DispatchedOperation) -> None:
         """Takes in an operation that the workflow has come to."""
-        if operation.open is None:
-            self._new.append(operation)
         self._open[operation.key] = operation
+        if isinstance(operation, CallOperation) and operation.attempt:
+            self._calls.watch(operation)
+        elif operation.open is None:
+            self._new.append(operation)
 
     def dispatch(self) -> list[StoredMessage]:
-        """Opens everything that is new, then performs it; what has its answer already comes back as messages."""
-        wanted = [operation for operation in self._new if not operation.dead]
-        self._new.clear()
+        """Opens what is new, some at a time, then performs it; what has its answer already comes back as messages."""
+        now, self._new = self._new[:BATCH], self._new[BATCH:]
+        wanted = [operation for operation in now if not operation.dead]
         opened = [self._opened(operation) for operation in wanted]
         if not opened:
             return []
         self._writer.confirm()
         answers = [effects.perform(self._ports, self._run, entry) for entry in opened]
+        for operation in wanted:
+            if isinstance(operation, CallOperation):
+                self._calls.watch(operation)
         return [self.put(answer) for answer in answers if answer is not None]
 
     def put(self, message: StoredMessage) -> StoredMessage:
@@ -80,8 +93,12 @@ class Dispatcher:
     def done(self, operation: DispatchedOperation) -> None:
         """It has its result, which is recorded."""
         del self._open[operation.key]
-        if operation.open is not None:
-            effects.completed(self._ports, self._run, operation.open)
+        opened = operation.open
+        if opened is None:
+            return
+        if opened.kind in effects.TIDIED:
+            self._writer.confirm()
+        effects.completed(self._ports, self._run, opened)
 
     def close_cancelled(self) -> None:
         """Tells whatever the code does not wait for any more to end."""
@@ -95,6 +112,39 @@ class Dispatcher:
             effects.close(self._ports, self._run, opened, self._run.cancel_requested or "graceful")
 
     def _opened(self, operation: DispatchedOperation) -> Entry:
-        entry = self._writer.write(operation, mark="?1", value=operation.opening(self._stamp))
+        mark = f"?{operation.next_attempt}"
+        entry = self._writer.write(operation, mark=mark, value=operation.opening(self._stamp))
         self._deliver(entry)
+        return entry
+
+    # Calls of remote steps: what is to be done about them although no message has come
+
+    @property
+    def next_due(self) -> float | None:
+        """When a call is to be dispatched again or looked at, seconds since 1970."""
+        return self._calls.next_due
+
+    def answered(self, call: CallOperation, message: StoredMessage) -> Entry:
+        """Records what became of the attempt under way: the result of the call, or a failure after which it goes on."""
+        return self._recorded(call, self._calls.answered(call, message))
+
+    def overdue(self) -> tuple[CallOperation, Entry] | None:
+        """Looks at the calls that it is time for; gives the first of whose attempt the end was recorded.
+
+        Those whose next attempt is due are new again.
+        """
+        while (call := self._calls.next()) is not None:
+            opened = call.open
+            if opened is None:
+                self._new.append(call)
+            elif (entry := self._calls.overdue(call, opened)) is not None:
+                return call, self._recorded(call, entry)
+        return None
+
+    def _recorded(self, call: CallOperation, entry: Entry) -> Entry:
+        if entry.mark:
+            self._deliver(entry)
+            self._calls.watch(call)
+        else:
+            self.done(call)
         return entry

@@ -10,6 +10,7 @@ from durable.engine import fencing
 from durable.engine.creating import create
 from durable.errors import Fenced, StoreUnavailable
 from durable.model.history import counting_entries, unpacked
+from durable.model.ids import PREFIX_OF_ENTITIES
 from durable.ports import Acquired, Held, Missing, NotRunnable
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def acquire(
             case Acquired(run):
                 return Lease(run, ends - options.reserve_of(left))
             case NotRunnable(run):
-                return run if run.successor is not None or run.outbox is not None else None
+                owes = run.outbox is not None or (run.ended and run.workflow.startswith(PREFIX_OF_ENTITIES))
+                return run if owes or run.successor is not None else None
             case Missing():
                 if start is None:
                     return None
@@ -131,3 +133,13 @@ def pages_of(ports: Ports, run_id: str, *, mailbox_only: bool = False) -> Sequen
     while (cursor := pages[-1].cursor) is not None:
         pages.append(ports.store.load(run_id, cursor=cursor, mailbox_only=mailbox_only))
     return pages
+
+
+def dead_turns(loaded: Loaded, epoch: int, clean_epoch: int, released_epoch: int) -> int:
+    """How many turns in a row, up to the last, ended without a word and without a result.
+
+    Nothing counts them while they die; it follows from the epochs: the last that was released, in order or after a
+    failure, or that left a result.
+    """
+    newest_result = max((entry.epoch for entry in loaded.entries if "@" not in entry.mark), default=0)
+    return epoch - 1 - max(clean_epoch, released_epoch, newest_result)

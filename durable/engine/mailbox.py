@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import bisect
+import logging
 from collections import defaultdict
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
+
+from durable.errors import UndecodableHistory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from durable.model.message import StoredMessage
     from durable.ops.operation import WaitOperation
+
+log = logging.getLogger("durable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +103,13 @@ class Mailbox:
             return self._channels.get(channels[0], ())
         chosen = [c for c in self._channels if c.startswith("signal:")] if "*" in channels else channels
         return sorted((m for c in chosen for m in self._channels[c]), key=lambda m: m.order)
+
+
+def fits(wait: WaitOperation, message: StoredMessage) -> bool:
+    """Whether a message fits what the code waits for. Anybody may send anything: that must not stop the run."""
+    try:
+        wait.on_messages([message])
+    except UndecodableHistory as problem:
+        log.warning("a message stays unread: %s", problem)
+        return False
+    return True

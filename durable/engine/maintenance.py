@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from durable.model.envelope import Wake
+from durable.model.envelope import Pump, Wake
 
 if TYPE_CHECKING:
     from durable.ports import Ports
@@ -22,6 +22,8 @@ class Sweep:
     """Runs that were due and had not been woken, or whose owner had died."""
     unblocked: int
     """Blocked runs that are tried once under newly deployed code."""
+    pumped: int = 0
+    """Lanes where somebody is to be asked whether it lives, or that owe something to those who wait."""
 
 
 class Maintenance:
@@ -32,7 +34,7 @@ class Maintenance:
         self._code_version = code_version
 
     def sweep(self, *, limit: int = 100) -> Sweep:
-        """Wakes at most `limit` runs of each kind.
+        """Wakes at most `limit` runs of each kind, and has as many lanes looked after.
 
         Through the timers queue, which has no groups: a group whose handler crashes again and again does not hold the
         wakes of its own run up.
@@ -44,7 +46,10 @@ class Maintenance:
         blocked = self._ports.store.blocked_runs(not_under=self._code_version, limit=limit)
         for run_id in blocked:
             self._wake(run_id, "new code")
-        return Sweep(woken=len(overdue), unblocked=len(blocked))
+        lanes = self._ports.store.due_lanes(before=self._ports.clock.now(), limit=limit)
+        for name in lanes:
+            self._ports.timers.send(Pump(lane=name, id=self._ports.new_id()))
+        return Sweep(woken=len(overdue), unblocked=len(blocked), pumped=len(lanes))
 
     def _wake(self, run_id: str, reason: str) -> None:
         self._ports.timers.send(Wake(run_id=run_id, id=self._ports.new_id(), reason=reason))

@@ -67,7 +67,7 @@ def open_execution(app: App, run: Run, loaded: Loaded, links: Links | None = Non
     )  # fmt: skip
     return Execution(
         _program(workflow, run, loaded), info, history=loaded.entries, started_at=started_at, waits=run.waits,
-        waits_digest=run.waits_digest, links=links,
+        waits_digest=run.waits_digest, links=links, app=app,
     )  # fmt: skip
 
 

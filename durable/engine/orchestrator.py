@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, assert_never
 
 from durable.engine.cache import HistoryCache
 from durable.engine.continuing import led_on
+from durable.engine.events import publish
 from durable.engine.options import EngineOptions
 from durable.engine.steps import ThreadStepRunner
 from durable.engine.turn import Turns
 from durable.errors import StoreUnavailable
+from durable.lanes import pump
 from durable.logs import about_run
-from durable.model.envelope import Deliver, Envelope, Start, StartSpec, TimerFired, Wake, from_body
+from durable.model.envelope import Deliver, Envelope, Publish, Pump, Start, StartSpec, TimerFired, Wake, from_body
 from durable.model.limits import SQS_DELAY_SECONDS
 from durable.model.message import StoredMessage
 
@@ -77,7 +79,8 @@ class Orchestrator:
                 log.warning("message %s is none of ours; the queue gives it to its dead letters", delivery.id)
                 failed.append(delivery.id)
                 continue
-            groups[envelope.run_id].append((delivery, envelope))
+            of_no_run = isinstance(envelope, Publish)  # each by itself: one that fails holds up no other
+            groups[delivery.id if of_no_run else envelope.run_id].append((delivery, envelope))
         if len(groups) == 1 or self._options.parallel_runs == 1:
             outcomes = [self._one_run(run_id, group, ends) for run_id, group in groups.items()]
         else:
@@ -113,6 +116,8 @@ class Orchestrator:
                     turn_wanted = due_is_near = True
                 case Wake():
                     turn_wanted = due_is_near = True
+                case Pump() | Publish():
+                    self._handle_other(delivery, envelope, ends)
                 case _:
                     assert_never(envelope)
         if not turn_wanted:
@@ -122,6 +127,14 @@ class Orchestrator:
             for delivery, envelope in group:
                 if isinstance(envelope, Deliver):
                     self._ports.runs.send(led_on(self._message(delivery, envelope), successor))
+
+    def _handle_other(self, delivery: Delivery, envelope: Pump | Publish, ends: float) -> None:
+        """What is about no single run."""
+        match envelope:
+            case Pump(lane=lane):
+                pump(self._ports, lane)
+            case Publish():
+                publish(self._turns.app, self._ports, envelope, accepted_at=delivery.arrived_at, ends=ends)
 
     def _message(self, delivery: Delivery, envelope: Deliver) -> StoredMessage:
         """A delayed message comes from a standard queue, which tells when it was sent: it arrives now."""

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from durable.engine.children import end_message_id, how_it_ended
 from durable.engine.effects import close, still_open
+from durable.engine.entities import is_ended_entity, refuse_calls
 from durable.engine.lease import pages_of
+from durable.lanes import leave
 from durable.model.envelope import Deliver
 from durable.model.history import counting_entries, unpacked
+from durable.model.ids import PREFIX_OF_ENTITIES
 from durable.model.run import Watcher
 
 if TYPE_CHECKING:
@@ -31,7 +34,8 @@ def with_debts(run: Run, entries: Iterable[Entry], settlement: Settlement) -> Se
     """The same settlement, with a note of what is owed once the run has ended so."""
     if not settlement.terminal:
         return settlement
-    if not (_somebody_waits(run) or run.lane is not None or any(True for _ in still_open(entries))):
+    tells = _somebody_waits(run) or run.workflow.startswith(PREFIX_OF_ENTITIES)
+    if not (tells or run.lane is not None or any(True for _ in still_open(entries))):
         return settlement
     mode = "compensate" if run.cancel_requested == "compensate" else "graceful"
     return replace(settlement, outbox=mode, due_at=settlement.at + GRACE)
@@ -44,6 +48,8 @@ def kept_children(ports: Ports, run: Run) -> list[Entry]:
 
 def pay(ports: Ports, run: Run, entries: Sequence[Entry] | None = None) -> None:
     """Tells everybody about the end of the run; twice is harmless. `run` is the record as it was settled."""
+    if is_ended_entity(run):
+        refuse_calls(ports, run)
     if run.outbox is None:
         return
     if entries is None:
@@ -60,6 +66,8 @@ def pay(ports: Ports, run: Run, entries: Sequence[Entry] | None = None) -> None:
                     body=end,
                 )  # fmt: skip
             )
+    if run.lane is not None:
+        leave(ports, run.lane, run.lineage or run.id)
     ports.store.clear_outbox(run.id, epoch=run.epoch)
 
 

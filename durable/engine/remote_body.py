@@ -92,5 +92,5 @@ def context_of(ports: Ports, task: StepTask, *, ends: float, delivery: int) -> S
 
     return StepContext(
         run_id=task.run_id, location=task.location, attempt=task.attempt, idempotency_key=task.idempotency_key, ends=ends,
-        append=append, fetch=ports.blobs.get, headers=task.headers, beat=Heart(ports, task).beat,
+        append=append, fetch=ports.blobs.get, headers=task.headers, workflow=task.workflow, beat=Heart(ports, task).beat,
     )  # fmt: skip

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from durable.engine import effects
+from durable.engine.calls import attempt_over
 from durable.engine.replying import reply_recorded
+from durable.model.entity import is_held
+from durable.model.run import RETRIED
 from durable.ops.dispatched import ABANDONED
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 EFFECTS: Final[frozenset[Kind]] = frozenset({"send", "start", "close"})
 """Kinds whose results stand for an effect."""
 
+LISTED: Final[frozenset[Kind]] = frozenset({"wait"})
+"""Kinds that the end of a run has taken back, though they are still waited for when it is retried."""
+
 
 def repeat_effects(ports: Ports, run: Run, entries: Sequence[Entry]) -> list[StoredMessage]:
     """Everything since the last clean epoch; gives what the run has sent to itself.
@@ -27,19 +33,28 @@ def repeat_effects(ports: Ports, run: Run, entries: Sequence[Entry]) -> list[Sto
     It needs no replay: the run may be blocked, dead or cancelled next. A settle moves the clean epoch, so no turn may
     settle without this. Every effect is harmless twice.
     """
-    recent = [entry for entry in entries if entry.epoch > run.clean_epoch]
+    retried = any(wait.digest.startswith(RETRIED) for wait in run.waits)
+    recent = [
+        entry
+        for entry in entries
+        if entry.epoch > run.clean_epoch or (retried and entry.kind in LISTED and entry.mark.startswith("?"))
+    ]
     if not recent:
         return []
     results = {entry.location: entry for entry in entries if not entry.mark}
     opened = {entry.location: entry for entry in entries if entry.mark.startswith("?")}
+    facts = {entry.key: entry for entry in entries}
+    over = {attempt_over(entry) for entry in entries}
     sent: list[StoredMessage | None] = []
     for entry in recent:
         if entry.kind == "update" and not entry.mark:
             reply_recorded(ports, run, entry)
-        elif entry.kind in EFFECTS and not entry.mark:
+        elif (entry.kind in EFFECTS and not entry.mark) or is_held(run, entry):
             sent.append(effects.perform(ports, run, entry))
         elif entry.mark.startswith("?") and entry.location not in results and entry is opened[entry.location]:
-            sent.append(effects.perform(ports, run, entry))
+            sent.append(None if entry.key in over else effects.perform(ports, run, entry))
+        elif (attempt := attempt_over(entry)) is not None:
+            effects.close(ports, run, facts[attempt], "graceful")
         elif not entry.mark and entry.location in opened:
             _finish(ports, run, opened[entry.location], entry)
     answers = [message for message in sent if message is not None]
@@ -49,7 +64,7 @@ def repeat_effects(ports: Ports, run: Run, entries: Sequence[Entry]) -> list[Sto
 
 
 def _finish(ports: Ports, run: Run, opened: Entry, result: Entry) -> None:
-    if result.error == ABANDONED:
+    if result.error == ABANDONED or (result.kind == "call" and result.error is not None):
         effects.close(ports, run, opened, run.cancel_requested or "graceful")
     else:
         effects.completed(ports, run, opened)

@@ -12,7 +12,7 @@ from durable.model.envelope import Deliver
 from durable.model.task import TaskOutcome
 
 if TYPE_CHECKING:
-    from durable.model.task import StepTask
+    from durable.model.task import AttemptRef
     from durable.ports import Ports
 
 
@@ -36,21 +36,22 @@ def unusable(error: NotStorable | LimitExceeded, *, started_at: float, worker: s
     return TaskOutcome(error=info, retryable=False, failure="critical", started_at=started_at, worker=worker)
 
 
-def report(ports: Ports, task: StepTask, outcome: TaskOutcome) -> None:
-    """Tells the run, then gives up the attempt's slot. Twice is harmless: the run consumes one message of an id."""
+def report(ports: Ports, attempt: AttemptRef, outcome: TaskOutcome) -> None:
+    """Tells the run, then gives up the attempt's slot. A result that is too large for a message fails the step."""
     try:
-        ports.runs.send(_result(task, outcome))
+        tell(ports, attempt, outcome)
     except LimitExceeded as error:
-        small = unusable(error, started_at=outcome.started_at, worker=outcome.worker)
-        ports.runs.send(_result(task, small))
-    leave_lane(ports, task)
+        tell(ports, attempt, unusable(error, started_at=outcome.started_at, worker=outcome.worker))
+    leave_lane(ports, attempt)
 
 
-def leave_lane(ports: Ports, task: StepTask) -> None:
+def tell(ports: Ports, attempt: AttemptRef, outcome: TaskOutcome) -> None:
+    """Tells the run. Twice is harmless: it consumes one message of an id. Raises LimitExceeded."""
+    body = outcome.to_text()
+    ports.runs.send(Deliver(run_id=attempt.run_id, id=attempt.id, name=attempt.location, kind="result", body=body))
+
+
+def leave_lane(ports: Ports, attempt: AttemptRef) -> None:
     """Lets the next one in where the attempt holds a slot."""
-    if task.lane is not None:
-        leave(ports, task.lane, task.holder)
-
-
-def _result(task: StepTask, outcome: TaskOutcome) -> Deliver:
-    return Deliver(run_id=task.run_id, id=task.id, name=task.location, kind="result", body=outcome.to_text())
+    if attempt.lane is not None:
+        leave(ports, attempt.lane, attempt.holder)

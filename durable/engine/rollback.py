@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from durable.engine.attempts import Attempts
-from durable.engine.lease import pages_of
+from durable.engine.lease import dead_turns, pages_of
 from durable.engine.pauses import Ended, OutOfTime, Pause, Quiescent
-from durable.engine.session import dead_turns
 from durable.engine.undoing import OUTCOME, Undo
 from durable.model.history import counting_entries
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def send_recorded(ports: Ports, entry: Entry) -> None:
     """Sends what the entry says. Twice is harmless: the receiver consumes one message of an id."""
     send = recorded_send_from(entry.value)
-    envelope = Deliver(run_id=send.to, id=send.message_id, name=send.name, body=send.body)
+    envelope = Deliver(
+        run_id=send.to, id=send.message_id, name=send.name, body=send.body, kind=send.kind, start=send.start
+    )
     if send.delay > 0:
         ports.timers.send(envelope, delay=send.delay)
     else:

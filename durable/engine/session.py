@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,15 +11,17 @@ from pydantic_core import to_json
 from durable.engine.announcing import Announcer
 from durable.engine.attempts import Attempts, earliest
 from durable.engine.dispatching import Dispatcher
-from durable.engine.lease import load_messages
-from durable.engine.mailbox import Mailbox
+from durable.engine.lease import dead_turns, load_messages
+from durable.engine.lifelines import given_more_time
+from durable.engine.mailbox import Mailbox, fits
 from durable.engine.pauses import Continues, Ended, OutOfTime, Pause, Quiescent, Stopped
 from durable.engine.replying import reply_recorded
 from durable.engine.stopping import CancellationRecord, Ending, verdict
 from durable.engine.transacting import transact
 from durable.engine.waiting import Waits
-from durable.errors import Fenced, UndecodableHistory
+from durable.errors import Fenced
 from durable.execution import Raised
+from durable.ops.call import CallOperation
 from durable.ops.continuation import ContinuationOperation
 from durable.ops.dispatched import DispatchedOperation
 from durable.ops.effect import EffectOperation
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from durable.ports import Ports
     from durable.propagation import Carriers
 
-log = logging.getLogger("durable")
-
-
 class Session:
     """Everything that one turn performs. Results are recorded one at a time and delivered in that order."""
 
@@ -65,6 +63,7 @@ class Session:
         self._loaded = loaded
         self._waits = Waits()
         self._reviews: list[ReviewOperation] = []
+        self._unopened: list[DispatchedOperation] = []
         self._known: deque[KnownOperation | EffectOperation | TransactOperation] = deque()
         self._announcer = Announcer(
             ports, lease.run, execution.journal.outgoing, writer.streams, code_version=code_version
@@ -83,6 +82,11 @@ class Session:
     def unread(self) -> int:
         """How many messages nobody has consumed, of those that somebody has sent."""
         return sum(message.awaits_consumption for message in self._mailbox.unread)
+
+    @property
+    def late_results(self) -> int:
+        """How many of the messages are results of attempts that had been given up."""
+        return sum(message.kind == "result" for message in self._mailbox.unread)
 
     @property
     def messages(self) -> Sequence[StoredMessage]:
@@ -142,7 +146,7 @@ class Session:
             self._announcer.store()  # before bodies of steps run for long
             self._show_reviews()
             if self._dispatcher and self._ports.clock.monotonic() < self._ends:
-                self._mailbox.add(self._dispatcher.dispatch())
+                self._dispatch()
                 continue
             out_of_time = self._steps.start_due()
             if self._steps.running:
@@ -185,7 +189,8 @@ class Session:
     # One thing at a time
 
     def _record_next(self) -> bool:
-        return self._record_known() or self._record_cancellation() or self._record_ready_wait()
+        ready = self._record_known() or self._record_cancellation() or self._record_ready_wait()
+        return ready or self._record_overdue_call()
 
     def _record_cancellation(self) -> bool:
         """Before any wait: what the run is cancelled out of consumes nothing more."""
@@ -218,10 +223,14 @@ class Session:
         if ready is None:
             return False
         wait = ready.wait
-        if unfit := [message for message in ready.messages if not _reads(wait, message)]:
+        if unfit := [message for message in ready.messages if not fits(wait, message)]:
             self._mailbox.set_aside(wait, unfit)
             return True
-        if not ready.messages and self._is_alive(wait):
+        if isinstance(wait, CallOperation):
+            self._mailbox.consume(ready.messages)
+            self._end_attempt(wait, self._dispatcher.answered(wait, ready.messages[0]))
+            return True
+        if not ready.messages and given_more_time(self._ports, self._run.id, self._waits, wait):
             return True
         self._waits.remove(wait)
         if ready.messages:
@@ -238,15 +247,23 @@ class Session:
         self._deliver(entry)
         return True
 
-    def _is_alive(self, wait: WaitOperation) -> bool:
-        """Whether what is waited for has given a sign of life that puts off the deadline, which has passed."""
-        if wait.lifeline is None:
-            return False
-        row = self._ports.store.get_task(self._run.id, wait.lifeline)
-        deadline = wait.put_off(row, self._ports.clock.now())
-        if deadline is not None:
-            self._waits.put_off(wait, deadline)
-        return deadline is not None
+    def _record_overdue_call(self) -> bool:
+        """After the messages: a result that is here counts, whatever the time."""
+        ended = self._dispatcher.overdue()
+        if ended is not None:
+            self._end_attempt(*ended)
+        return ended is not None
+
+    def _end_attempt(self, call: CallOperation, entry: Entry) -> None:
+        if not entry.mark:  # else another attempt follows
+            self._waits.remove(call)
+            self._deliver(entry)
+
+    def _dispatch(self) -> None:
+        self._mailbox.add(self._dispatcher.dispatch())
+        for operation in [operation for operation in self._unopened if operation.open is not None]:
+            self._unopened.remove(operation)
+            self._waits.add(operation)
 
     def _await_step(self) -> None:
         """Until a body ends, a wait or a retry is due, or it is time to look whether a message has come."""
@@ -280,7 +297,8 @@ class Session:
         return True
 
     def _next_due(self) -> float | None:
-        return earliest([self._steps.next_start(self._ports.clock.now()), self._waits.next_deadline])
+        next_start = self._steps.next_start(self._ports.clock.now())
+        return earliest([next_start, self._waits.next_deadline, self._dispatcher.next_due])
 
     # Taking in and handing out
 
@@ -308,7 +326,10 @@ class Session:
                     self._known.append(operation)
                 case DispatchedOperation():
                     self._dispatcher.admit(operation)
-                    self._waits.add(operation)
+                    if operation.open is None and operation.looks_first:
+                        self._unopened.append(operation)
+                    else:
+                        self._waits.add(operation)
                 case WaitOperation():
                     self._waits.add(operation)
                     if isinstance(operation, ReviewOperation):
@@ -332,23 +353,3 @@ class Session:
 
     def _dead_turns(self) -> int:
         return dead_turns(self._loaded, self._run.epoch, self._run.clean_epoch, self._run.released_epoch)
-
-
-def dead_turns(loaded: Loaded, epoch: int, clean_epoch: int, released_epoch: int) -> int:
-    """How many turns in a row, up to the last, ended without a word and without a result.
-
-    Nothing counts them while they die; it follows from the epochs: the last that was released, in order or after a
-    failure, or that left a result.
-    """
-    newest_result = max((entry.epoch for entry in loaded.entries if "@" not in entry.mark), default=0)
-    return epoch - 1 - max(clean_epoch, released_epoch, newest_result)
-
-
-def _reads(wait: WaitOperation, message: StoredMessage) -> bool:
-    """Whether a message fits what the code waits for. Anybody may send anything: that must not stop the run."""
-    try:
-        wait.on_messages([message])
-    except UndecodableHistory as problem:
-        log.warning("a message stays unread: %s", problem)
-        return False
-    return True

@@ -40,8 +40,8 @@ def verdict(run: Run, now: float) -> Ending | None:
 
 
 def never_began(run: Run) -> bool:
-    """Whether no turn has executed any of the run's code."""
-    return run.status == "pending" and run.epoch == run.born + 1
+    """Whether no turn has executed any of the run's code; turns that found it waiting for a slot were released cleanly."""
+    return run.status == "pending" and run.epoch == run.clean_epoch + 1
 
 
 def with_deadline(app: App, run: Run, now: float) -> Run:

@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from durable.engine import outbox, settling
+from durable.engine.admission import admitted, in_line
 from durable.engine.cache import HistoryCache
 from durable.engine.continuing import Handover, with_carried
-from durable.engine.lease import Lease, Loaded, acquire, load, load_messages
+from durable.engine.lease import Lease, Loaded, acquire, dead_turns, load, load_messages
 from durable.engine.opening import links_of, open_execution
 from durable.engine.pauses import Continues, Ended, OutOfTime, Pause, Quiescent, Stopped
 from durable.engine.pruning import Pruner
 from durable.engine.repeating import repeat_effects
 from durable.engine.rollback import Rollback, done_steps, kept_entries, outcome_of
-from durable.engine.session import Session, dead_turns
+from durable.engine.session import Session
 from durable.engine.stopping import never_began, verdict, with_deadline
 from durable.engine.writer import EntryWriter
 from durable.errors import Fenced, LimitExceeded, Misuse, StoreUnavailable
@@ -108,6 +109,10 @@ class Turns:
         if dead_turns(loaded, run.epoch, run.clean_epoch, run.released_epoch) > self.options.dead_turns:
             self._settle(lease, loaded, writer, settling.dead(run, self.ports.clock.now()))
             return
+        admitted_lease = self._in_line(lease, loaded, writer)
+        if admitted_lease is None:
+            return
+        lease, run = admitted_lease, admitted_lease.run
         if run.ending is not None:
             self._roll_back(lease, loaded, writer, run.ending, longest)
             return
@@ -133,6 +138,17 @@ class Turns:
         finally:
             for trouble in execution.unwind():
                 log.warning("run %s: while suspending: %s", run.id, trouble)
+
+    def _in_line(self, lease: Lease, loaded: Loaded, writer: EntryWriter) -> Lease | None:
+        """The lease, if the run may go on; a singleton that has no slot is left as it was, and None given."""
+        run = lease.run
+        while not (run.cancel_requested and never_began(run)) and not admitted(self.app, self.ports, run):
+            settlement = in_line(run, self.ports.clock.now())
+            moved = self._settle(lease, loaded, writer, settlement, run.wakes)
+            if moved is None:
+                return None
+            run = replace(run, wakes=moved.wakes, cancel_requested=moved.cancel_requested)  # perhaps it has its slot
+        return Lease(run, lease.ends)
 
     def _play(self, lease: Lease, loaded: Loaded, writer: EntryWriter, execution: Execution, session: Session) -> None:
         """Goes on until the run record says so, looking again whenever something asked for a turn meanwhile."""
@@ -162,6 +178,8 @@ class Turns:
                 annotations=session.annotations, wakes=session.wakes,
             )  # fmt: skip
         settlement = self._settlement(lease, execution, session, pause)
+        if not isinstance(pause, OutOfTime):  # else it has not come to all of them
+            settlement = replace(settlement, late_results=session.late_results)
         if isinstance(pause, Stopped) or (isinstance(pause, Ended) and session.has_failed):
             settlement = self._undone_first(lease.run, loaded, writer, settlement)
         return self._settle(lease, loaded, writer, settlement, None if isinstance(pause, OutOfTime) else session.wakes)
@@ -197,7 +215,8 @@ class Turns:
         entries = [*loaded.entries, *writer.written]
         if settlement.terminal and writer.pruned():
             entries += outbox.kept_children(self.ports, lease.run)
-        settlement = outbox.with_debts(lease.run, entries, settlement)
+        late_results = max(settlement.late_results, lease.run.late_results)
+        settlement = outbox.with_debts(lease.run, entries, replace(settlement, late_results=late_results))
         answer = self.ports.store.settle(lease.run.id, epoch=lease.run.epoch, wakes=wakes, settlement=settlement)
         match answer:
             case WakesMoved(run=moved):

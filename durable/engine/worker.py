@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from durable.engine.options import EngineOptions
 from durable.engine.remote_body import RemoteBody, context_of
-from durable.engine.reporting import failed, leave_lane, report, unusable
+from durable.engine.pickup import pick_up
+from durable.engine.reporting import failed, report, unusable
 from durable.engine.steps import Job, ThreadStepRunner
 from durable.errors import InvalidInput, LimitExceeded, NotStorable, StepTimeout, StoreUnavailable, UnknownRemoteStep
-from durable.model.limits import TASK_KEPT_SECONDS
+from durable.logs import about_run
 from durable.model.task import TaskOutcome, task_from
 
 if TYPE_CHECKING:
@@ -73,12 +74,14 @@ class RemoteWorker:
 
     def __init__(
         self, app: App[Any], ports: Ports, *, name: str = "worker", options: EngineOptions | None = None,
-        steps: Callable[[], StepRunner] = ThreadStepRunner,
+        steps: Callable[[], StepRunner] = ThreadStepRunner, told: Callable[[StepTask, TaskOutcome], None] | None = None,
     ) -> None:  # fmt: skip
+        """`told` is called with each outcome that a run has been told."""
         self.app = app
         self.ports = ports
         self.name = name
         self.options = options or EngineOptions()
+        self.told = told
         self._new_runner = steps
         self._lock = Lock()
         self._batches: set[_Batch] = set()
@@ -121,6 +124,7 @@ class _Batch:
     ) -> None:
         self._app = worker.app
         self._ports = worker.ports
+        self._told = worker.told
         self._runner = runner
         self._name = name
         self._visibility = visibility
@@ -150,14 +154,15 @@ class _Batch:
 
     def _guarded(self, delivery: TaskDelivery, task: StepTask, act: Callable[[], None]) -> None:
         """One task's trouble is never another's: the task comes back."""
-        try:
-            act()
-        except StoreUnavailable as error:
-            log.warning("run %s: %s comes back: %s", task.run_id, task.id, error)
-        except Exception:
-            log.exception("run %s: %s comes back", task.run_id, task.id)
-        else:
-            return
+        with about_run(task.run_id, task.workflow, location=task.location, attempt=task.attempt):
+            try:
+                act()
+            except StoreUnavailable as error:
+                log.warning("run %s: %s comes back: %s", task.run_id, task.id, error)
+            except Exception:
+                log.exception("run %s: %s comes back", task.run_id, task.id)
+            else:
+                return
         self._failed.append(delivery.id)
 
     # Beginning
@@ -168,19 +173,11 @@ class _Batch:
         if remote is None:
             self._unknown(delivery, task, now)
             return
-        row = self._ports.store.start_task(
-            task.run_id, task.id, worker=self._name, now=now, expires_at=now + task.timeout + TASK_KEPT_SECONDS
-        )
-        if row.closed is not None:
-            log.info("run %s: %s is not wanted any more: %s", task.run_id, task.id, row.closed)
-            leave_lane(self._ports, task)
+        picked_up = pick_up(self._ports, task, self._name)
+        if picked_up is None:
             return
-        picked_up_at = now if row.picked_up_at is None else row.picked_up_at
-        left = picked_up_at + task.timeout - now
+        left = picked_up.left
         timeout = min(left, self._ends - self._ports.clock.monotonic())
-        if timeout <= 0:
-            self._report(task, failed(StepTimeout(task.timeout), started_at=picked_up_at, worker=self._name))
-            return
         if timeout < left:
             log.warning(
                 "run %s: %s has %.0f s left of its timeout, but this invocation has %.0f s", task.run_id, task.id, left, timeout
@@ -188,13 +185,14 @@ class _Batch:
         try:
             body = RemoteBody(task, remote)
         except InvalidInput as error:
-            self._report(task, failed(error, started_at=picked_up_at, worker=self._name))
+            self._report(task, failed(error, started_at=picked_up.at, worker=self._name))
             return
         context = context_of(self._ports, task, ends=now + timeout, delivery=delivery.receive_count)
-        job = Job(body, task.attempt, now, body.call, contextvars.Context(), context)
+        call = self._app.carriers.around(task.headers, body.call)
+        job = Job(body, task.attempt, now, call, contextvars.Context(), context)
         began = self._runner.elapsed()
         self._running[id(job)] = _Running(
-            delivery, task, body, job, timeout, began + timeout, began + self._half, picked_up_at
+            delivery, task, body, job, timeout, began + timeout, began + self._half, picked_up.at
         )
         self._runner.start(job)
 
@@ -249,8 +247,12 @@ class _Batch:
 
     def _report(self, task: StepTask, outcome: TaskOutcome) -> None:
         if outcome.error is not None:
-            log.info("run %s: attempt %d at %s failed: %s", task.run_id, task.attempt, task.location, outcome.error)
-        report(self._ports, task, outcome)
+            log.info(
+                "run %s: attempt %d at %s failed: %s", task.run_id, task.attempt, task.location, outcome.error.qualified
+            )
+        report(self._ports, task.attempt_ref, outcome)
+        if self._told is not None:
+            self._told(task, outcome)
 
     def _outcome(self, running: _Running, finished: Finished) -> TaskOutcome:
         if finished.error is not None:

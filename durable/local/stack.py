@@ -195,6 +195,7 @@ class LocalStack:
             "AWS_SECRET_ACCESS_KEY": "local",
             "AWS_EC2_METADATA_DISABLED": "true",
             "PYTHONUNBUFFERED": "1",
+            "DURABLE_LOG_FORMAT": "text",
         }
         return LocalFunction(
             self.provisioned.functions[name],

@@ -94,8 +94,8 @@ class WorkflowLoop(RefusingLoop):
                     self.fail(BusyLoop(_BUSY))
 
     def report(self, what: str, error: BaseException | None = None) -> None:
-        """Notes what a person should read in the log."""
-        self.reports.append(what if error is None else f"{what}: {error!r}")
+        """Notes what a person should read in the log: not what an error says, which may be a secret."""
+        self.reports.append(what if error is None else f"{what}: {type(error).__qualname__}")
 
     # What asyncio asks of a loop, as far as it works here
 

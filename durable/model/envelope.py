@@ -30,6 +30,8 @@ class StartSpec:
     """JSON text."""
     tags: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    lane: str | None = None
+    """The lane that the run needs a slot of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,8 @@ class Publish:
     """When it was accepted, seconds since 1970."""
     cursor: str | None = None
     """Where the fan-out goes on, of one that is too large for one invocation."""
+    matched: bool = False
+    """Whether somebody waited for it among those before the cursor."""
     buffer: float = 0.0
     """For how many seconds it is kept for waiters that come late, if nobody waits for it now."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -26,7 +26,9 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
         if not isinstance(name, str) or not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - the same
             raise InvalidInput("headers", f"{name!r} is no pair of texts; write the value as a text")
         if not _NAME.fullmatch(name):
-            raise InvalidName("header", name, "lower-case letters, digits and . _ - only, starting with a letter or digit")
+            raise InvalidName(
+                "header", name, "lower-case letters, digits and . _ - only, starting with a letter or digit"
+            )
         if not value.isprintable():
             raise InvalidInput(f'header "{name}"', "its value has characters that cannot be printed")
     if (size := _size(headers)) > HEADER_BYTES:

@@ -8,6 +8,9 @@ import re
 from durable.errors import InvalidName
 from durable.model.limits import NAME_BYTES, RUN_ID_BYTES
 
+PREFIX_OF_ENTITIES = "entity:"
+"""Begins the names of the workflows, and the ids of the runs, that hold entities."""
+
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@=+~-]*")
 _GENERATION = re.compile(r"~([1-9][0-9]*)")
 _MESSAGE_ID = re.compile(r"[!-~]+")
@@ -29,9 +32,11 @@ def check_run_id(run_id: str) -> str:
 
 
 def check_new_run_id(run_id: str) -> str:
-    """As `check_run_id`, for an id that a caller chooses: `~` is left to runs that continue others."""
+    """As `check_run_id`, for an id that a caller chooses: `~` is left to runs that continue others, and entities have their own."""
     if "~" in run_id:
         raise InvalidName("run id", run_id, "no ~: it numbers the runs that continue one another")
+    if run_id.startswith(PREFIX_OF_ENTITIES):
+        raise InvalidName("run id", run_id, f"no {PREFIX_OF_ENTITIES} at its beginning: it belongs to entities")
     return check_run_id(run_id)
 
 

@@ -22,6 +22,9 @@ PAYLOAD_BYTES: Final = 256 * 1024
 UNDO_BYTES: Final = 64 * 1024
 """Arguments kept for undoing a step: they are part of its entry, beside the result."""
 
+CALL_BYTES: Final = 240 * 1024
+"""Arguments of a remote step, as they are recorded: a value of an entry has 256 KB, and what is around them needs some."""
+
 PROGRESS_BYTES: Final = 4 * 1024
 """What a heartbeat may tell: it is written again and again, and a write costs one unit per KB."""
 

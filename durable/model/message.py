@@ -9,7 +9,7 @@ MessageKind = Literal[
     "signal", "update", "event", "result", "child", "review", "cancel", "continue", "callback", "webhook", "entity"
 ]
 
-REPORTS: Final[frozenset[MessageKind]] = frozenset({"result", "child", "entity", "event"})
+REPORTS: Final[frozenset[MessageKind]] = frozenset({"result", "child", "entity", "event", "callback"})
 """Kinds that come of what the run itself has begun: one that is late is no message that got lost."""
 
 

@@ -145,6 +145,8 @@ class Run:
     output_stored: bool = False
     error: ErrorInfo | None = None
     undelivered: int = 0
+    late_results: int = 0
+    """Results of remote attempts that had been given up: they change nothing."""
     cancel_requested: CancelMode | None = None
     ending: Status | None = None
     """What a run that is rolling back will become."""
@@ -186,7 +188,8 @@ class Settlement:
 
     status: Status
     at: float
-    started_at: float
+    started_at: float | None
+    """None of a run whose code has not begun."""
     due_at: float | None = None
     armed: float | None = None
     waiting_for: tuple[str, ...] = ()
@@ -199,6 +202,7 @@ class Settlement:
     output_stored: bool = False
     error: ErrorInfo | None = None
     undelivered: int = 0
+    late_results: int = 0
     ending: Status | None = None
     failed_at: tuple[str, ...] = ()
     deadline: float | None = None

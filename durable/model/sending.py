@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from durable.model.envelope import StartSpec
+from durable.model.message import MessageKind
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSend:
@@ -16,11 +19,14 @@ class RecordedSend:
     name: str
     body: str
     """JSON text."""
-    delay: float
+    delay: float = 0.0
+    kind: MessageKind = "signal"
+    start: StartSpec | None = None
+    """Creates the run that it is for, if there is none."""
 
     def to_text(self) -> str:
         """The JSON text that is recorded."""
-        return _ADAPTER.dump_json(self).decode()
+        return _ADAPTER.dump_json(self, exclude_defaults=True).decode()
 
 
 _ADAPTER: TypeAdapter[RecordedSend] = TypeAdapter(RecordedSend)

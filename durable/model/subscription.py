@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import TypeAdapter
 
-from durable.model.ids import derived_id
+from durable.errors import InvalidName
+from durable.model.ids import check_new_run_id
 from durable.model.location import digest
 
 if TYPE_CHECKING:
@@ -20,6 +23,10 @@ TAKEN_SECONDS: Final = 15 * 86_400.0
 """How long it is known which runs have had an event: longer than a queue keeps a message (SQS quotas: 14 days)."""
 
 
+NOTHING: Final = object()
+"""No value of JSON."""
+
+
 @dataclass(frozen=True, slots=True)
 class MatchKey:
     """One thing that is asked of a payload."""
@@ -30,15 +37,21 @@ class MatchKey:
 
     def holds(self, payload: object) -> bool:
         """Whether the payload has this value there."""
-        for names in self.path:
-            if not isinstance(payload, dict):
-                return False
-            members = cast("dict[str, Any]", payload)
-            name = next((name for name in names if name in members), None)
-            if name is None:
-                return False
-            payload = members[name]
-        return payload == self.value and isinstance(payload, bool) == isinstance(self.value, bool)
+        found = at_path(payload, self.path)
+        return found == self.value and isinstance(found, bool) == isinstance(self.value, bool)
+
+
+def at_path(payload: object, path: Sequence[Sequence[str]]) -> object:
+    """What a payload holds there: `NOTHING` where there is no such field."""
+    for names in path:
+        if not isinstance(payload, dict):
+            return NOTHING
+        members = cast("dict[str, Any]", payload)
+        name = next((name for name in names if name in members), None)
+        if name is None:
+            return NOTHING
+        payload = members[name]
+    return payload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,5 +132,7 @@ def event_message_id(event_id: str, location: str) -> str:
 
 def event_run_id(event_id: str, workflow: str) -> str:
     """The id of the run of a workflow that an event starts; a hash where that could not be one."""
-    whole = f"{event_id}:{workflow}".replace("~", "/")  # which no run id has, so that it is hashed
-    return f"evt:{derived_id('evt', whole).removeprefix('evt.')}"
+    whole = f"evt:{event_id}:{workflow}"
+    with suppress(InvalidName):
+        return check_new_run_id(whole)
+    return f"evt:{sha256(whole.encode()).hexdigest()[:32]}"

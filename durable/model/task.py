@@ -25,6 +25,21 @@ def lane_holder(run_id: str, id: str) -> str:
     return f"{run_id}|{id}"
 
 
+@dataclass(frozen=True, slots=True)
+class AttemptRef:
+    """An attempt, as far as telling its end goes."""
+
+    run_id: str
+    location: str
+    id: str
+    lane: str | None
+
+    @property
+    def holder(self) -> str:
+        """Its name in its lane."""
+        return lane_holder(self.run_id, self.id)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTask:
     """All that a worker needs to perform one attempt and to tell its run."""
@@ -48,6 +63,8 @@ class StepTask:
     """Longest silence of the body, in seconds."""
     idempotency_key: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    workflow: str = ""
+    """That of the run, for the log of whoever performs it."""
     lane: str | None = None
     """The lane of which the attempt holds a slot until it ends."""
 
@@ -60,6 +77,11 @@ class StepTask:
     def holder(self) -> str:
         """Its name in its lane."""
         return lane_holder(self.run_id, self.id)
+
+    @property
+    def attempt_ref(self) -> AttemptRef:
+        """What it takes to tell how it ended."""
+        return AttemptRef(self.run_id, self.location, self.id, self.lane)
 
     @property
     def arguments(self) -> tuple[list[Any], dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
 from durable import failures
-from durable.errors import ChildFailed, JoinError, MapError, RaceError, RollbackError, StepFailed
+from durable.errors import CallbackFailed, ChildFailed, JoinError, MapError, RaceError, RollbackError, StepFailed
 from durable.journal import Journal, Scope, current_scope, unawaited
 from durable.model.entry import FailureKind
 from durable.values import Failed, Source
@@ -33,6 +33,9 @@ def failure_of(error: Exception) -> Failed | None:
             return Failed(_kind(error), error.name, error.attempts, error.error, "step")
         case ChildFailed():
             return Failed("exhausted", error.run_id, 1, failures.record(error), "child")
+        case CallbackFailed():
+            kind: FailureKind = "exhausted" if error.retryable else "critical"
+            return Failed(kind, error.name, 1, failures.record(error), "callback")
         case JoinError() | RaceError() | MapError():
             source: Source = (
                 "join" if isinstance(error, JoinError) else "race" if isinstance(error, RaceError) else "block"

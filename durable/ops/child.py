@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import TypeAdapter
@@ -50,8 +50,10 @@ class ChildStart:
     tags: tuple[str, ...] = ()
     close: ParentClose = "cancel"
     """What becomes of it when the parent ends first."""
+    lane: str | None = None
+    """The lane that it needs a slot of."""
     location: str = field(default="")
-    """Where the parent waits for it."""
+    """Where the parent waits for it; empty where nobody ever will."""
 
     def to_text(self) -> str:
         """The JSON text that is recorded."""
@@ -75,6 +77,7 @@ class ChildOrder:
     id: str | None
     tags: tuple[str, ...]
     close: ParentClose
+    lane: str | None = None
 
     def start(self, parent: str, location: str, stamp: Stamp) -> ChildStart:
         """What is recorded."""
@@ -87,6 +90,7 @@ class ChildOrder:
             input=self.input,
             tags=self.tags,
             close=self.close,
+            lane=self.lane,
             location=location,
         )
 
@@ -146,6 +150,18 @@ class StartChildOperation(EffectOperation):
             raise failures.rebuild(entry.error)
         start = child_start_from(entry.value)
         return self._handle(start.id, self.location, self._order.workflow)
+
+
+class StartDetachedOperation(StartChildOperation):
+    """Starts a run that tells nobody of its end, so that a run which starts others forever hears no more of them."""
+
+    __slots__ = ()
+
+    def __init__(self, host: Host, order: ChildOrder) -> None:
+        super().__init__(host, order, lambda *_: None)
+
+    def record_text(self, stamp: Stamp) -> str:
+        return replace(self._order.start(self._parent, self.location, stamp), location="", again=None).to_text()
 
 
 class ChildResultOperation(WaitOperation):

@@ -32,6 +32,8 @@ class DispatchedOperation(WaitOperation):
     may_be_late = True
     answered_by: ClassVar[MessageKind]
     """Messages of this kind complete it."""
+    looks_first: ClassVar[bool] = False
+    """Whether what dispatching it finds beats a deadline that has passed already, so that it is dispatched in any case."""
 
     def _listen(self) -> None:
         """Called once its location is known."""
@@ -42,6 +44,11 @@ class DispatchedOperation(WaitOperation):
         """The entry that says that it is open; of several attempts the last."""
         marks = [fact for fact in self.facts if fact.mark.startswith("?")]
         return max(marks, key=lambda fact: fact.order) if marks else None
+
+    @property
+    def next_attempt(self) -> int:
+        """The number of the attempt that is to be opened next; most operations have one only."""
+        return 1
 
     def opening(self, stamp: Stamp) -> str:
         """The value of the entry that opens it: all that it takes to dispatch it, as JSON text."""

@@ -9,7 +9,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 
+from durable.model.limits import NAME_BYTES
 from durable.ops.operation import Operation
 
 
@@ -21,6 +23,13 @@ class Stamp:
     """That of the turn that records the operation."""
     retried: int | None
     """That of the latest retry of the run, if there was one."""
+
+    def message_id(self, sender: str, location: str) -> str:
+        """The id of what the operation at a location sends: repeating the performance repeats the id."""
+        whole = f"{sender}:{location}:{self.epoch}"
+        if len(whole) <= NAME_BYTES and whole.isascii() and whole.isprintable() and " " not in whole:
+            return whole
+        return f"{sender}:{sha256(whole.encode()).hexdigest()[:32]}"
 
 
 class EffectOperation(Operation):

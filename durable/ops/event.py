@@ -34,6 +34,7 @@ class EventOperation(DispatchedOperation):
     __slots__ = ("_default", "_event", "_match", "_timeout")
     kind = "wait"
     answered_by = "event"
+    looks_first = True
 
     def __init__(
         self,
@@ -64,6 +65,9 @@ class EventOperation(DispatchedOperation):
 
     def on_messages(self, messages: Sequence[StoredMessage]) -> None:
         self._payload(messages[0])  # one that cannot be read must not be consumed
+
+    def error_of(self, messages: Sequence[StoredMessage]) -> None:  # noqa: ARG002 - an event is no failure
+        return None
 
     def on_deadline(self) -> tuple[None, ErrorInfo | None]:
         if self._default is not MISSING:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from durable.model.entry import Entry, Kind
     from durable.model.links import Links
     from durable.model.message import StoredMessage
-    from durable.model.task import TaskRow
 
 
 class Host(Protocol):
@@ -250,15 +249,6 @@ class WaitOperation(Operation):
     def on_deadline(self) -> tuple[str | None, ErrorInfo | None]:
         """Value text and error of the entry when the deadline comes first."""
         return None, None
-
-    @property
-    def lifeline(self) -> str | None:
-        """The task row that is looked at when the deadline has passed: signs of life there put it off; None: nothing does."""
-        return None
-
-    def put_off(self, row: TaskRow | None, now: float) -> float | None:  # noqa: ARG002 - for those that have a lifeline
-        """Until when it waits, as the row of its lifeline says; None: what it waits for is given up."""
-        return None
 
     def describe(self) -> str:
         """What it waits for, for people."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from durable.errors import Misuse, NonRetryableError, StepFailed
+from durable.errors import CallbackFailed, Misuse, NonRetryableError, StepFailed
 from durable.journal import Journal, Scope
 from durable.ops.blocks import run_within, wants_rollback
 from durable.ops.operation import Block, Host
@@ -94,4 +94,6 @@ def _is_final(error: Exception) -> bool:
     """Whether no further round could mend it."""
     if isinstance(error, Misuse | NonRetryableError) or wants_rollback(error):
         return True
+    if isinstance(error, CallbackFailed):
+        return not error.retryable
     return isinstance(error, StepFailed) and error.kind == "critical"

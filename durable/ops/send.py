@@ -8,10 +8,8 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from durable.model.limits import NAME_BYTES
 from durable.model.sending import RecordedSend
 from durable.ops.effect import EffectOperation, Stamp
 from durable.ops.operation import Host
@@ -38,16 +36,13 @@ class SendOperation(EffectOperation):
 
     def record_text(self, stamp: Stamp) -> str:
         send = RecordedSend(
-            to=self.run_id, message_id=self._message_id(stamp), name=self.signal, body=self.body, delay=self.delay
+            to=self.run_id,
+            message_id=stamp.message_id(self._sender, self.location),
+            name=self.signal,
+            body=self.body,
+            delay=self.delay,
         )
         return send.to_text()
-
-    def _message_id(self, stamp: Stamp) -> str:
-        """Repeating the send repeats the id."""
-        whole = f"{self._sender}:{self.location}:{stamp.epoch}"
-        if len(whole) <= NAME_BYTES and whole.isascii() and whole.isprintable() and " " not in whole:
-            return whole
-        return f"{self._sender}:{sha256(whole.encode()).hexdigest()[:32]}"
 
     def decode(self, entry: Entry) -> None:
         pass

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from durable.definitions import RemoteStep, Workflow
     from durable.engine.steps import StepRunner
     from durable.model.duration import Duration
+    from durable.model.hook import HookResponse
     from durable.testing.crash_matrix import CrashMatrix, Script
     from durable.testing.faults import Faults
     from durable.testing.services import Services
@@ -173,6 +174,10 @@ class TestEnvironment(Client):
     def mock(self, fn: Any, /) -> Mock[Any]:
         """Puts a stand-in in the place of a step's body, found by the function or by the step's name."""
         return self._mocks.add(getattr(fn, "fn", fn))
+
+    def call_webhook(self, url: str, body: object = None, /, *, id: str | None = None) -> HookResponse:
+        """Calls a webhook by its address, or its token, with JSON data; what its caller is answered."""
+        return super().call_webhook(url.rpartition("/")[2], body, id=id)
 
     def table(self, name: str, *key: str) -> MemoryTable:
         """One of the app's own tables for `ctx.transact`, in memory; `key` names its key attributes (`pk` by default)."""

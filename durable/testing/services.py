@@ -95,6 +95,7 @@ class Services:
     steps: SourceOfSteps
     blobs: Blobs = field(default_factory=MemoryBlobs)
     signing: Signing = field(default_factory=lambda: TextSigning(SIGNED_WITH))
+    public_url: str | None = PUBLIC_URL
 
     @property
     def ports(self) -> Ports:
@@ -108,7 +109,7 @@ class Services:
             blobs=self.blobs,
             steps=self.steps,
             signing=self.signing,
-            public_url=PUBLIC_URL,
+            public_url=self.public_url,
         )
 
     @property

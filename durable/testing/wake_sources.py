@@ -21,6 +21,8 @@ def check_wake_sources(services: Services) -> None:
     for run in store.runs:
         if run.ended or run.status == "blocked" or run.due_at is not None or run.id in queued:
             continue
+        if run.lane is not None and store.find_ticket(run.lane, run.lineage or run.id) is not None:
+            continue
         if not run.waiting_for:
             raise AssertionError(
                 f'nothing will wake run "{run.id}": it is {run.status}, waits for nothing and is not due'

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from durable.engine.maintenance import GRACE, Maintenance
 from durable.engine.orchestrator import Delivery
+from durable.lanes import alive
 from durable.model.delivery import TaskDelivery
-from durable.model.envelope import Deliver, from_body
+from durable.model.envelope import Deliver, Publish, from_body
+from durable.model.lane_changes import neglected
 from durable.model.task import task_from
 from durable.testing.containers import Container, WorkerContainer
 from durable.testing.faults import Faults, InvocationKilled
 from durable.testing.steps import TestSteps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from durable.adapters.memory import Received
     from durable.app import App
@@ -193,7 +195,7 @@ class World:
                 source.acknowledge(delivery.receipt)
 
     def _is_wake(self, source: Source, body: str) -> bool:
-        return source is not self.services.steps and not isinstance(from_body(body), Deliver)
+        return source is not self.services.steps and not isinstance(from_body(body), Deliver | Publish)
 
     def _invoke(self, source: Source, received: Sequence[Received]) -> Sequence[str] | None:
         """Ids of the deliveries that failed; None when the invocation died and answered nothing."""
@@ -241,9 +243,21 @@ class World:
             return max(_minute_after(self._deployed_at), earliest)
         overdue = store.due_runs(before=math.inf, limit=1)
         run = store.get(overdue[0]) if overdue else None
-        if run is None or run.due_at is None:
-            return None
-        return max(_minute_after(run.due_at + GRACE), earliest)
+        moments = [*self._neglected_lanes()]
+        if run is not None and run.due_at is not None:
+            moments.append(run.due_at + GRACE)
+        return max(_minute_after(min(moments)), earliest) if moments else None
+
+    def _neglected_lanes(self) -> Iterator[float]:
+        """When lanes are due that have something to do then: not those whose holders are only to be asked if they live."""
+        store = self.services.store
+        for name in store.due_lanes(before=math.inf, limit=1000):
+            state = store.read_lane(name, tickets=0)
+            if state is None or state.lane.due_at is None:
+                continue
+            ghosts = any(not alive(self.services.ports, holder) for holder in state.lane.holders)
+            if ghosts or neglected(state.lane):
+                yield state.lane.due_at
 
     def _sweep(self) -> None:
         self._swept_at = self.services.clock.now()

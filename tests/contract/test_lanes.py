@@ -12,8 +12,9 @@ from durable import lanes as work
 from durable.adapters.memory import MemoryRunQueue, MemoryStore, MemoryTimers, VirtualClock
 from durable.errors import LimitExceeded
 from durable.lanes import Granted, Waiting
-from durable.model import lane as lanes
-from durable.model.lane import Entered, Lane, LaneRate, LaneSpec, LaneState, Place, Ticket
+from durable.lanes.holders import start_action
+from durable.model import lane_changes as lanes
+from durable.model.lane import HOLDERS, Entered, Lane, LaneRate, LaneSpec, LaneState, Place, Ticket
 from durable.ports import Ports, Store
 from tests.contract.builders import NOW, created
 
@@ -159,9 +160,9 @@ def test_lanes_that_are_due_are_found_and_are_no_runs(store: Store) -> None:
 
 
 def test_a_thousand_holders_fit(store: Store) -> None:
-    spec = replace(SPEC, limit=lanes.HOLDERS)
+    spec = replace(SPEC, limit=HOLDERS)
     lane = lanes.new_lane(spec, NOW)
-    for number in range(lanes.HOLDERS):
+    for number in range(HOLDERS):
         lane, put = entered(lane, f"order-{number:04}|a-step-with-a-name:{number}:1")
         assert not put
     assert store.write_lane(lane, expected_version=None)
@@ -218,7 +219,7 @@ def test_many_at_once_never_hold_more_slots_than_there_are() -> None:
     def one(number: int) -> None:
         for attempt in range(25):
             holder = f"run-{number}|step:{attempt}:1"
-            ticket = a_ticket(holder, action=work.start_action(holder))
+            ticket = a_ticket(holder, action=start_action(holder))
             while isinstance(work.enter(ports, spec, ticket), Waiting):
                 if work.holds(ports, spec.name, holder):
                     break

@@ -2,18 +2,26 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from durable.adapters.dynamodb.store import DynamoStore
-from durable.adapters.memory import MemoryRunQueue, MemoryStore, MemoryTimers, VirtualClock
+from durable.adapters.memory import (
+    MemoryRunQueue,
+    MemoryStepQueue,
+    MemoryStore,
+    MemoryTaskSource,
+    MemoryTimers,
+    VirtualClock,
+)
+from durable.adapters.steps import SqsTaskSource
 from durable.aws import Clients, aws_ports
 from durable.local.provision import provision
 from durable.local.template import read_template
 from durable.model.envelope import Envelope, from_body
-from durable.ports import Clock, Ids, Ports, Store
+from durable.ports import Clock, Ids, Ports, Store, TaskSource
 from durable.settings import Settings
 from tests.contract.strict import refuse_what_aws_refuses
 
@@ -46,6 +54,9 @@ class World(Protocol):
     def acknowledge(self, receipt: str) -> None: ...
     def release(self, receipt: str) -> None: ...
     def schedules(self) -> Sequence[Scheduled]: ...
+    def tasks(self, queue: str = "default") -> TaskSource:
+        """The other end of a workers' queue; "gpu" has one of its own."""
+        ...
 
 
 class MemoryWorld:
@@ -59,7 +70,8 @@ class MemoryWorld:
         self._runs = MemoryRunQueue(clock)
         self._timers = MemoryTimers(clock, new_id, self._runs)
         self.store: Store = MemoryStore(page_size=PAGE_ITEMS)
-        self.ports = memory_ports(self.store, self._runs, self._timers, clock, new_id)
+        self._steps = MemoryStepQueue(clock)
+        self.ports = replace(memory_ports(self.store, self._runs, self._timers, clock, new_id), steps=self._steps)
 
     def receive_runs(self) -> Sequence[Message]:
         return [Message(got.receipt, from_body(got.body), got.body) for got in self._runs.receive()]
@@ -69,6 +81,9 @@ class MemoryWorld:
 
     def delayed_timers(self) -> int:
         return sum(message.visible_at > self.ports.clock.now() for message in self._timers.pending)
+
+    def tasks(self, queue: str = "default") -> TaskSource:
+        return MemoryTaskSource(self._steps)
 
     def acknowledge(self, receipt: str) -> None:
         self._runs.acknowledge(receipt)
@@ -99,6 +114,7 @@ def ministack_world(clients: Clients, *, stack: str) -> "AwsWorld":
     fifo: Any = {"FifoQueue": "true", "ContentBasedDeduplication": "true", "VisibilityTimeout": "150"}
     runs = clients.sqs.create_queue(QueueName=f"{stack}-runs.fifo", Attributes=fifo)["QueueUrl"]
     timers = clients.sqs.create_queue(QueueName=f"{stack}-timers", Attributes={"VisibilityTimeout": "150"})["QueueUrl"]
+    steps = clients.sqs.create_queue(QueueName=f"{stack}-steps")["QueueUrl"]
     clients.scheduler.create_schedule_group(Name=stack)
     account = "000000000000"
     settings = Settings(
@@ -107,6 +123,7 @@ def ministack_world(clients: Clients, *, stack: str) -> "AwsWorld":
         runs_queue_url=runs,
         runs_queue_arn=f"arn:aws:sqs:{clients.sqs.meta.region_name}:{account}:{stack}-runs.fifo",
         timers_queue_url=timers,
+        steps_queue_url=steps,
         schedule_group=stack,
         schedule_role_arn=f"arn:aws:iam::{account}:role/any",
     )
@@ -117,6 +134,8 @@ class AwsWorld:
     """The AWS adapters over an emulator."""
 
     def __init__(self, clients: Clients, settings: Settings) -> None:
+        own = clients.sqs.create_queue(QueueName=f"{settings.table}-gpu")["QueueUrl"]
+        settings = settings.model_copy(update={"steps_queues": {"gpu": own}})
         self.clients = clients
         self.settings = settings
         self.ports = aws_ports(settings, clients)
@@ -133,6 +152,11 @@ class AwsWorld:
         url = self.settings.timers_queue_url
         reply = self.clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])
         return int(reply.get("Attributes", {})[name])
+
+    def tasks(self, queue: str = "default") -> TaskSource:
+        url = self.settings.steps_queues.get(queue) or self.settings.steps_queue_url
+        assert url is not None
+        return SqsTaskSource(self.clients.sqs, url)
 
     def acknowledge(self, receipt: str) -> None:
         self.clients.sqs.delete_message(QueueUrl=self.settings.runs_queue_url, ReceiptHandle=receipt)

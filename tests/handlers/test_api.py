@@ -65,7 +65,7 @@ class Caller:
         context: Any = LambdaContext()
         answer = self._api.resolve(http_event(HttpRequest(method, target, sent, raw), 0.0), context)
         found = {**answer.get("headers", {}), **{k: v[0] for k, v in answer.get("multiValueHeaders", {}).items()}}
-        return Answer(answer["statusCode"], {k.lower(): v for k, v in found.items()}, json.loads(answer["body"]))
+        return Answer(answer["statusCode"], {k.lower(): v for k, v in found.items()}, json.loads(answer["body"] or "null"))
 
     def problem(self, *request: Any, **headers: str) -> tuple[int, str, str]:
         answer = self(*request, **headers)
@@ -113,6 +113,21 @@ def test_an_idempotency_key_starts_one_run(call: Caller):
     second = call("POST", "/runs", body, Idempotency_Key="k-1")
     assert (first.status, second.status) == (201, 200)
     assert first.body["id"] == second.body["id"]
+
+
+def test_trace_context_and_durable_headers_become_the_runs(call: Caller):
+    sent = {"Traceparent": "00-4bf9-00f0-01", "Baggage": "b" * 600, "Durable_Tenant": "acme", "Authorization": "secret"}
+    kept = {"traceparent": "00-4bf9-00f0-01", "durable-tenant": "acme"}
+    assert call("POST", "/runs", START, **sent).body["headers"] == kept
+    call("POST", "/runs", {**START, "id": "o-2", "message": {"name": "approve", "body": True}}, **sent)
+    call.env.run_until_idle()
+    assert call.env.get("o-2").headers == kept
+
+
+def test_a_durable_header_that_is_too_large_is_refused(call: Caller):
+    status, type_, detail = call.problem("POST", "/runs", START, Durable_Note="x" * 600)
+    assert (status, type_) == (413, "limit-exceeded")
+    assert "512" in detail
 
 
 def test_an_id_with_special_characters_survives_the_way_through_the_url(call: Caller):

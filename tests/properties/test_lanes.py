@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from durable.model import lane as lanes
-from durable.model.lane import Entered, Full, Lane, LaneRate, LaneSpec, Place, Ticket
+from durable.model import lane_changes as lanes
+from durable.model.lane import GRANTS, Entered, Full, Lane, LaneRate, LaneSpec, Place, Ticket
 
 NOW = 1_796_000_000.0
 KEYS = ["a", "b", "c"]
@@ -63,7 +63,7 @@ class LaneMachine(RuleBasedStateMachine):
         before = [place.holder for place in self.places() if place.holder not in self.lane.holders]
         lane, granted = lanes.grant(self.lane, self.places(), self.now)
         assert granted == before[: len(granted)], "the first are served first"
-        assert not lanes.grantable(lane, self.now) or len(lane.unannounced) == lanes.GRANTS
+        assert not lanes.grantable(lane, self.now) or len(lane.unannounced) == GRANTS
         self.grants += [self.now] * len(granted)
         self.slots.update(granted)
         self.store(lane)

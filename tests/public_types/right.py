@@ -2,6 +2,8 @@
 """Every line infers exactly the stated type, under pyright strict and mypy strict. Checked, never run."""
 
 import asyncio
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, assert_type
 
@@ -19,6 +21,7 @@ from durable import (
     UpdateRequest,
     Winner,
     cron,
+    step_context,
 )
 from durable.testing import TestEnvironment
 from tests.public_types.shop import (
@@ -209,6 +212,7 @@ def callers(client: Client, order: Order) -> None:
     assert_type(client.result(handle), Receipt)
     assert_type(handle.result(timeout=3), Receipt)
     assert_type(client.start(nightly).result(), int)
+    assert_type(client.start(fulfil, order, headers={"tenant": "acme"}), RunHandle[Receipt])
     assert_type(client.handle(fulfil, "o1").result(), Receipt)
     assert_type(client.start("fulfil", {"id": "o1", "total": 3}), RunHandle[Any])
     assert_type(client.send("o1", APPROVE, Approve(by="me")), str)
@@ -239,3 +243,37 @@ def tests_of_workflows(order: Order) -> None:
         assert_type(env.start(fulfil, order).result(), Receipt)
         env.advance(days=3)
         env.run_crash_matrix(fulfil, order)
+
+
+@app.propagate
+class Tracing:
+    """A carrier as a class with static methods."""
+
+    @staticmethod
+    def capture() -> dict[str, str]:
+        return {}
+
+    @staticmethod
+    @contextmanager
+    def restore(headers: Mapping[str, str]) -> Generator[None]:
+        yield
+
+
+class Tenants:
+    """A carrier as an object."""
+
+    def capture(self) -> Mapping[str, str]:
+        return {}
+
+    def restore(self, headers: Mapping[str, str], /) -> AbstractContextManager[str]:
+        return nullcontext("acme")
+
+
+def carriers() -> None:
+    assert_type(app.propagate(Tracing), type[Tracing])
+    assert_type(app.propagate(Tenants()), Tenants)
+
+
+async def headers(ctx: Context) -> None:
+    assert_type(ctx.run.headers, Mapping[str, str])
+    assert_type(step_context().headers, Mapping[str, str])

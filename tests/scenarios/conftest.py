@@ -18,10 +18,13 @@ ON_AWS_TOO = {
     "test_at_most_once",
     "test_attributes_and_tags",
     "test_breakpoints",
+    "test_callbacks",
     "test_changed_code",
     "test_children",
     "test_continue_as_new",
     "test_duplicate_messages",
+    "test_headers",
+    "test_entities",
     "test_join",
     "test_large_values",
     "test_loop",
@@ -36,6 +39,7 @@ ON_AWS_TOO = {
     "test_race",
     "test_retrying",
     "test_reviews",
+    "test_singletons",
     "test_sleep_of_nothing",
     "test_start",
     "test_start_with_message",
@@ -45,6 +49,7 @@ ON_AWS_TOO = {
     "test_updates",
     "test_user_errors",
     "test_values",
+    "test_webhooks",
 }
 """What stores, queues and records in many ways; the emulator costs a hundred times what memory does."""
 

@@ -7,7 +7,7 @@ from durable.app import App
 from durable.channels import Event, Update
 from durable.codec import UNTYPED
 from durable.context import Context
-from durable.definitions import Cron, Singleton, cron, every
+from durable.definitions import Cron, cron, every
 from durable.errors import InvalidName, LimitExceeded, NotAvailable, UnknownWorkflow, WorkflowNotRegistered
 
 
@@ -196,8 +196,6 @@ def test_a_validator_is_kept_with_the_type_of_its_update() -> None:
         lambda app, workflow: app.entity(Order),
         lambda app, workflow: app.schedule("nightly", cron("0 2 * * ? *"), workflow),
         lambda app, workflow: app.on_event(Event("paid", Order), workflow),
-        lambda app, workflow: app.queue("labels", concurrency=2),
-        lambda app, workflow: app.workflow(singleton=Singleton("id")),
         lambda app, workflow: app.workflow(max_entries=10),
     ],
 )

@@ -53,3 +53,40 @@ def test_an_empty_variable_is_missing() -> None:
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValueError, match="frozen"):
         read().__setattr__("table", "other")
+
+
+def test_queues_of_their_own_are_a_json_object() -> None:
+    assert read(DURABLE_STEPS_QUEUES='{"gpu": "https://sqs/gpu"}').steps_queues == {"gpu": "https://sqs/gpu"}
+    assert read().steps_queues == {}
+
+
+@pytest.mark.parametrize("text", ["gpu", "[]", '{"gpu": 1}', '"gpu"', '{"gpu": ""}'])
+def test_a_wrong_object_of_queues_is_named(text: str) -> None:
+    with pytest.raises(InvalidInput, match="DURABLE_STEPS_QUEUES"):
+        read(DURABLE_STEPS_QUEUES=text)
+
+
+def test_a_secret_is_not_shown() -> None:
+    settings = read(DURABLE_TOKEN_SECRET="s" * 32)
+    assert "sss" not in repr(settings)
+
+
+@pytest.mark.parametrize("url", ["example.com", "ftp://example.com", "https://example.com/?a=b"])
+def test_a_public_address_is_one_of_http(url: str) -> None:
+    with pytest.raises(InvalidInput, match="DURABLE_PUBLIC_URL"):
+        read(DURABLE_PUBLIC_URL=url)
+
+
+def test_what_powertools_goes_by_holds_for_our_log_too() -> None:
+    settings = read(POWERTOOLS_SERVICE_NAME="shop", POWERTOOLS_LOG_LEVEL="warning", DURABLE_LOG_FORMAT="text")
+    assert (settings.service, settings.log_level, settings.log_format) == ("shop", "WARNING", "text")
+    assert (read().service, read(POWERTOOLS_SERVICE_NAME="").log_level, read().log_format) == (
+        "durable",
+        "INFO",
+        "json",
+    )
+
+
+def test_a_variable_of_powertools_is_named_as_such() -> None:
+    with pytest.raises(InvalidInput, match="POWERTOOLS_LOG_LEVEL: Input should be"):
+        read(POWERTOOLS_LOG_LEVEL="loud")

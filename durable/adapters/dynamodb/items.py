@@ -49,7 +49,7 @@ _RUN: Final = (
     *_fields(a.text, a.read_text, "input_digest", default=""),
     *_fields(a.packed, a.read_packed, "input", "output", "reason"),
     *_fields(a.number, a.read_int, "epoch", "born", "clean_epoch", "wakes"),
-    *_fields(a.number, a.read_int, "undelivered", "released_epoch", default=0),
+    *_fields(a.number, a.read_int, "undelivered", "late_results", "released_epoch", default=0),
     *_fields(a.number, a.read_float, "created_at", "started_at", "updated_at", "finished_at", "expires_at"),
     *_fields(a.number, a.read_float, "lease_until", "due_at", "armed", "deadline"),
     *_fields(a.flag, a.read_flag, "input_stored", "output_stored", "pruned", "watched", default=False),
@@ -101,7 +101,7 @@ _SETTLED: Final = tuple(
     if field.name
     in {
         "status", "started_at", "due_at", "armed", "waiting_for", "waits", "waits_digest", "reason", "code_version",
-        "python", "output", "output_stored", "error", "undelivered", "ending", "failed_at", "deadline", "outbox",
+        "python", "output", "output_stored", "error", "undelivered", "late_results", "ending", "failed_at", "deadline", "outbox",
     }
 )  # fmt: skip
 

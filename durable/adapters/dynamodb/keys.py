@@ -16,6 +16,9 @@
 | `lane#<name>` | `lane` | a lane: its limits, who has a slot, how many wait |
 | `lane#<name>` | `t#<rank>` | a place in its queue |
 | `lane#<name>` | `w#<holder>` | the ticket of one that waits |
+| `sub#<event name>` | `<run id>#<location>` | a run that waits for the event |
+| `kept#<event name>` | `<event id>` | an event that is kept for runs which come late |
+| `taken#<event name>#<event id>` | `<run id>` | that the run has had the event |
 | `idem#<key>` | `idem` | the run that an idempotency key has started |
 """
 
@@ -103,6 +106,26 @@ def tasks(run_id: str) -> str:
 def task_key(task_id: str) -> str:
     """The sort key of an attempt."""
     return _checked("the id of an attempt", task_id)
+
+
+def subscribers(event: str) -> str:
+    """The partition of the runs that wait for an event."""
+    return f"sub#{event}"
+
+
+def subscriber_key(run_id: str, location: str) -> str:
+    """The sort key of an operation that waits for an event."""
+    return _checked("the location of an operation", watcher_key(run_id, location))
+
+
+def kept_events(event: str) -> str:
+    """The partition of the events of one name that are kept."""
+    return f"kept#{event}"
+
+
+def takers(event: str, event_id: str) -> str:
+    """The partition of the runs that have had an event."""
+    return f"taken#{event}#{event_id}"
 
 
 def lane_partition(name: str) -> str:

@@ -13,8 +13,10 @@ from durable.adapters.dynamodb.listing import Listing
 from durable.adapters.dynamodb.mailbox import Mailbox
 from durable.adapters.dynamodb.published import Publications
 from durable.adapters.dynamodb.requests import Requests
+from durable.adapters.dynamodb.subscriptions import Subscriptions
 from durable.adapters.dynamodb.tasks import Tasks
 from durable.adapters.dynamodb.transactions import Transactions
+from durable.model.subscription import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from durable.model.lane import Lane, LaneState, Ticket
     from durable.model.message import StoredMessage
     from durable.model.run import CancelMode, Cut, Run, Settlement, Status, Watcher
+    from durable.model.subscription import BufferedEvent, Subscription, SubscriptionPage
     from durable.model.task import TaskRow
     from durable.model.transaction import TransactItem
     from durable.ports import (
@@ -65,6 +68,7 @@ class DynamoStore:
         self._mailbox = Mailbox(requests)
         self._published = Publications(requests)
         self._lanes = Lanes(requests, shards)
+        self._subscriptions = Subscriptions(requests)
         self._tasks = Tasks(requests)
         self._transactions = Transactions(client, table)
         self._listing = Listing(requests, shards)
@@ -242,6 +246,29 @@ class DynamoStore:
 
     def due_lanes(self, *, before: float, limit: int) -> Sequence[str]:
         return self._lanes.due(before=before, limit=limit)
+
+    def put_subscription(self, subscription: Subscription) -> None:
+        self._subscriptions.put(subscription)
+
+    def delete_subscription(self, event: str, run_id: str, location: str) -> None:
+        self._subscriptions.delete(event, run_id, location)
+
+    def subscriptions(self, event: str, *, cursor: str | None = None, limit: int = 100) -> SubscriptionPage:
+        return self._subscriptions.page(event, cursor, limit)
+
+    def put_buffered(self, event: BufferedEvent) -> None:
+        self._subscriptions.keep(event)
+
+    def close_buffered(self, event: BufferedEvent) -> None:
+        self._subscriptions.close(event)
+
+    def buffered(self, event: str, *, now: float) -> Sequence[BufferedEvent]:
+        return self._subscriptions.kept(event, now)
+
+    def take_event(
+        self, event: str, event_id: str, run_id: str, location: str, *, at: float, expires_at: float
+    ) -> Taken:
+        return self._subscriptions.take(event, event_id, run_id, Taken(location, at), expires_at)
 
     def delete_run(self, run_id: str) -> None:
         self._creation.delete(run_id)

@@ -261,6 +261,7 @@ def _settled(run: Run, epoch: int, settlement: Settlement) -> Run:
         output_stored=settlement.output_stored,
         error=settlement.error,
         undelivered=settlement.undelivered,
+        late_results=settlement.late_results,
         ending=settlement.ending,
         failed_at=settlement.failed_at,
         outbox=settlement.outbox,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from durable.model.lane import Lane, Ticket
     from durable.model.run import Run, Watcher
+    from durable.model.subscription import BufferedEvent, Subscription, Taken
     from durable.model.task import TaskRow
 
 
@@ -73,6 +74,9 @@ class Table:
         self.lanes: dict[str, Lane] = {}
         self.tickets: dict[str, dict[str, Ticket]] = {}
         self.watchers: dict[str, dict[Watcher, None]] = {}
+        self.subscriptions: dict[str, dict[str, Subscription]] = {}
+        self.buffered: dict[str, dict[str, BufferedEvent | None]] = {}
+        self.taken: dict[tuple[str, str], dict[str, Taken]] = {}
 
     def partition(self, run_id: str) -> Partition:
         """The partition of a run, which may be empty."""

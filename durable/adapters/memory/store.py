@@ -12,10 +12,12 @@ from durable.adapters.memory.listing import Listing
 from durable.adapters.memory.mailbox import Mailbox
 from durable.adapters.memory.partition import Table
 from durable.adapters.memory.published import Publications
+from durable.adapters.memory.subscriptions import Subscriptions
 from durable.adapters.memory.tables import MemoryTables
 from durable.adapters.memory.tasks import Tasks
 from durable.model.entry import Entry
 from durable.model.message import StoredMessage
+from durable.model.subscription import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from durable.model.attributes import Attributes
     from durable.model.lane import Lane, LaneState, Ticket
     from durable.model.run import CancelMode, Cut, Run, Settlement, Status, Watcher
+    from durable.model.subscription import BufferedEvent, Subscription, SubscriptionPage
     from durable.model.task import TaskRow
     from durable.model.transaction import TransactItem
     from durable.ports import (
@@ -60,6 +63,7 @@ class MemoryStore:
         self._mailbox = Mailbox(table)
         self._published = Publications(table)
         self._lanes = Lanes(table)
+        self._subscriptions = Subscriptions(table)
         self._tasks = Tasks(table)
         self._listing = Listing(table)
 
@@ -241,6 +245,29 @@ class MemoryStore:
 
     def due_lanes(self, *, before: float, limit: int) -> Sequence[str]:
         return self._lanes.due(before=before, limit=limit)
+
+    def put_subscription(self, subscription: Subscription) -> None:
+        self._subscriptions.put(subscription)
+
+    def delete_subscription(self, event: str, run_id: str, location: str) -> None:
+        self._subscriptions.delete(event, run_id, location)
+
+    def subscriptions(self, event: str, *, cursor: str | None = None, limit: int = 100) -> SubscriptionPage:
+        return self._subscriptions.page(event, cursor, limit)
+
+    def put_buffered(self, event: BufferedEvent) -> None:
+        self._subscriptions.keep(event)
+
+    def close_buffered(self, event: BufferedEvent) -> None:
+        self._subscriptions.close(event)
+
+    def buffered(self, event: str, *, now: float) -> Sequence[BufferedEvent]:
+        return self._subscriptions.kept(event, now)
+
+    def take_event(
+        self, event: str, event_id: str, run_id: str, location: str, *, at: float, expires_at: float
+    ) -> Taken:
+        return self._subscriptions.take(event, event_id, run_id, Taken(location, at), expires_at)
 
     def delete_run(self, run_id: str) -> None:
         self._lifecycle.delete(run_id)

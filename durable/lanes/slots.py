@@ -13,25 +13,22 @@ the name of the holder, so doing it twice is doing it once.
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from durable.errors import StoreUnavailable
-from durable.model import lane as lanes
-from durable.model.envelope import Pump, Start
-from durable.model.ids import generation_id, generation_of
+from durable.lanes.holders import act, alive, remind, start_action, task_action
+from durable.model import lane_changes as lanes
+from durable.model.envelope import Pump
 from durable.model.lane import GRANTS, Full, Lane, LaneState, Ticket
 from durable.model.limits import SQS_DELAY_SECONDS
-from durable.model.task import task_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from durable.model.lane import LaneSpec
-    from durable.model.run import Run
+    from durable.model.lane import LaneClaim, LaneSpec
     from durable.model.task import StepTask
     from durable.ports import Ports
 
@@ -71,16 +68,6 @@ class Waiting:
     """Whoever grants the slot will do what the ticket says."""
 
 
-def task_action(task: StepTask) -> str:
-    """What a ticket says whose slot is for an attempt at a remote step."""
-    return json.dumps({"task": task.to_text()}, ensure_ascii=False)
-
-
-def start_action(run_id: str) -> str:
-    """What a ticket says whose slot is for a run."""
-    return json.dumps({"start": run_id})
-
-
 def enter(ports: Ports, spec: LaneSpec, ticket: Ticket) -> Granted | Waiting | Full:
     """Gets a slot, or a place in the queue; a holder that is there already keeps what it has.
 
@@ -111,10 +98,30 @@ def enter(ports: Ports, spec: LaneSpec, ticket: Ticket) -> Granted | Waiting | F
     raise _too_busy(spec.name)
 
 
-def leave(ports: Ports, name: str, holder: str) -> None:
+def dispatch(ports: Ports, task: StepTask, claim: LaneClaim | None) -> None:
+    """Sends an attempt to its workers: at once, or when the lane that it must have a slot of lets it. Twice is harmless."""
+    if claim is not None:
+        task = replace(task, lane=claim.spec.name)
+        ticket = Ticket(
+            holder=task.holder, action=task_action(task), arrived_at=ports.clock.now(), priority=claim.priority,
+            fairness_key=claim.fairness_key,
+        )  # fmt: skip
+        if not isinstance(enter(ports, claim.spec, ticket), Granted):
+            return
+    ports.steps.send(task)
+
+
+def enter_run(ports: Ports, spec: LaneSpec, run_id: str, *, lineage: str | None = None) -> Granted | Waiting | Full:
+    """As `enter`, for a run: its ticket starts it. The holder is its lineage, so a slot stays with those who continue it."""
+    ticket = Ticket(holder=lineage or run_id, action=start_action(run_id), arrived_at=ports.clock.now())
+    return enter(ports, spec, ticket)
+
+
+def leave(ports: Ports, name: str, holder: str, *, unless_alive: bool = True) -> None:
     """Gives up a slot, or a place in the queue, and gives what is free to the next. Twice is once.
 
-    A run that has not ended keeps its slot: it may have been retried since somebody meant to take it out.
+    A run that has not ended keeps its slot: it may have been retried since somebody meant to take it out. With
+    `unless_alive=False` it is taken out in any case.
     """
     for _ in _tries(ports, name):
         state = ports.store.read_lane(name, tickets=HEAD)
@@ -127,7 +134,7 @@ def leave(ports: Ports, name: str, holder: str) -> None:
             if held is None and ticket is None:
                 return
         # After the lane was read: a run that comes in again later moves its version, and this write fails.
-        if "|" not in holder and _lives(ports, holder):
+        if unless_alive and "|" not in holder and alive(ports, holder):
             return
         lane = lanes.leave(state.lane, holder) if held is not None else lanes.leave_queue(state.lane)
         places = [place for place in state.places if place.holder != holder]
@@ -163,10 +170,12 @@ def _pump_once(ports: Ports, name: str) -> bool:
             return False
         lane, now = state.lane, ports.clock.now()
         asked = lanes.expired(lane, now)[:QUESTIONS]
-        alive = [holder for holder in asked if _lives(ports, holder)]
+        living = [holder for holder in asked if alive(ports, holder)]
+        for holder in living:
+            remind(ports, holder)
         untold = lanes.untold(lane, now)
-        lane = lanes.extended(lane, [*alive, *untold], now)
-        for holder in set(asked).difference(alive):
+        lane = lanes.extended(lane, [*living, *untold], now)
+        for holder in set(asked).difference(living):
             log.warning("lane %s: %s has ended without giving its slot back", name, holder)
             lane = lanes.leave(lane, holder)
         lane, granted = lanes.grant(lane, state.places, now)
@@ -213,25 +222,9 @@ def _tell_one(ports: Ports, name: str, holder: str, told: _Told) -> None:
     if ticket is None:
         return  # it has left, or somebody else has told it
     young = ticket.arrived_at > ports.clock.now() - YOUNG_SECONDS
-    if not _lives(ports, holder, if_missing=young) or not _act(ports, ticket):
+    if not alive(ports, holder, if_missing=young) or not act(ports, ticket):
         told.dead.append(holder)
     told.tickets.append(ticket)
-
-
-def _act(ports: Ports, ticket: Ticket) -> bool:
-    """Does what the ticket says; False if nobody can read it."""
-    try:
-        action: dict[str, Any] = json.loads(ticket.action)
-        task = task_from(action["task"]) if "task" in action else None
-        run_id: str = "" if task is not None else action["start"]
-    except (ValueError, KeyError):
-        log.exception("the ticket of %s says nothing that could be done; its slot goes to the next", ticket.holder)
-        return False
-    if task is not None:
-        ports.steps.send(task)
-    else:
-        ports.runs.send(Start(run_id=run_id, id=ports.new_id()))
-    return True
 
 
 def _note(ports: Ports, lane: Lane, told: _Told) -> bool:
@@ -289,29 +282,6 @@ def _timer_is_missing(lane: Lane, now: float, *, skew: float) -> bool:
     if lanes.rate_allows_at(lane, now) is None:
         return False
     return lane.armed is None or lane.armed <= now + skew
-
-
-def _lives(ports: Ports, holder: str, *, if_missing: bool = False) -> bool:
-    """Whether a holder may still need its slot: its run has not ended, nor has its attempt been closed."""
-    run_id, _, task_id = holder.partition("|")
-    run = ports.store.get(run_id) if task_id else _last_of_lineage(ports, run_id)
-    if run is None:
-        return if_missing
-    if run.ended or not task_id:
-        return not run.ended
-    row = ports.store.get_task(run_id, task_id)
-    return row is None or row.closed is None
-
-
-def _last_of_lineage(ports: Ports, run_id: str) -> Run | None:
-    """The run, or the last of those that have continued it; their numbers follow one another, so in ever longer leaps."""
-    run, leap = ports.store.get(run_id), 1
-    while run is not None and run.successor is not None:
-        further = generation_of(run.id, run.lineage) + leap
-        later = ports.store.get(generation_id(run.lineage or run.id, further)) if leap > 1 else None
-        leap = 2 if later is None else leap * 2
-        run = later or ports.store.get(run.successor)
-    return run
 
 
 def _tries(ports: Ports, name: str) -> Iterator[int]:

@@ -1,0 +1,75 @@
+"""Those who hold slots or wait for one: whether they live, and what is done for them once they have it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from durable.model.envelope import Start
+from durable.model.ids import generation_id, generation_of
+from durable.model.task import task_from
+
+if TYPE_CHECKING:
+    from durable.model.lane import Ticket
+    from durable.model.run import Run
+    from durable.model.task import StepTask
+    from durable.ports import Ports
+
+log = logging.getLogger("durable")
+
+
+def task_action(task: StepTask) -> str:
+    """What a ticket says whose slot is for an attempt at a remote step."""
+    return json.dumps({"task": task.to_text()}, ensure_ascii=False)
+
+
+def start_action(run_id: str) -> str:
+    """What a ticket says whose slot is for a run."""
+    return json.dumps({"start": run_id})
+
+
+def act(ports: Ports, ticket: Ticket) -> bool:
+    """Does what the ticket says; False if nobody can read it."""
+    try:
+        action: dict[str, Any] = json.loads(ticket.action)
+        task = task_from(action["task"]) if "task" in action else None
+        run_id: str = "" if task is not None else action["start"]
+    except (ValueError, KeyError):
+        log.exception("the ticket of %s says nothing that could be done; its slot goes to the next", ticket.holder)
+        return False
+    if task is not None:
+        ports.steps.send(task)
+    else:
+        ports.runs.send(Start(run_id=run_id, id=ports.new_id()))
+    return True
+
+
+def alive(ports: Ports, holder: str, *, if_missing: bool = False) -> bool:
+    """Whether a holder may still need its slot: its run has not ended, nor has its attempt been closed."""
+    run_id, _, task_id = holder.partition("|")
+    run = ports.store.get(run_id) if task_id else _last_of_lineage(ports, run_id)
+    if run is None:
+        return if_missing
+    if run.ended or not task_id:
+        return not run.ended
+    row = ports.store.get_task(run_id, task_id)
+    return row is None or row.closed is None
+
+
+def remind(ports: Ports, holder: str) -> None:
+    """Starts a run that has a slot and has not begun: its grant may have come before it was created."""
+    run = None if "|" in holder else ports.store.get(holder)
+    if run is not None and run.status == "pending" and run.started_at is None:
+        ports.runs.send(Start(run_id=run.id, id=ports.new_id()))
+
+
+def _last_of_lineage(ports: Ports, run_id: str) -> Run | None:
+    """The run, or the last of those that have continued it; their numbers follow one another, so in ever longer leaps."""
+    run, leap = ports.store.get(run_id), 1
+    while run is not None and run.successor is not None:
+        further = generation_of(run.id, run.lineage) + leap
+        later = ports.store.get(generation_id(run.lineage or run.id, further)) if leap > 1 else None
+        leap = 2 if later is None else leap * 2
+        run = later or ports.store.get(run.successor)
+    return run
