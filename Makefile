@@ -100,6 +100,10 @@ e2e: $(SETUP) .venv-sam/.stamp-lock .venv-ministack/.stamp-lock  ## Deploy templ
 budget: $(SETUP)  ## Count AWS requests and write units against the budget
 	@$(PY) -m benchmarks.budget $(ARGS)
 
+.PHONY: load
+load: $(SETUP)  ## Run 2,000 runs at once in virtual time on the in-memory ports; fails where anything is lost
+	@$(PY) -m benchmarks.load $(ARGS)
+
 .PHONY: bench
 bench: $(SETUP)  ## Measure steps, replay and turns on the in-memory ports
 	@$(PY) -m benchmarks.engine $(ARGS)

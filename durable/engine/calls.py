@@ -124,14 +124,14 @@ class Calls:
         return entry
 
     def _judge(self, opened: Entry, now: float) -> float | Overdue:
-        store, order, id = self._ports.store, order_from(opened.value), task_id_of(opened)
-        row = store.get_task(self._run.id, id)
+        store, order, attempt = self._ports.store, order_from(opened.value), task_id_of(opened)
+        row = store.get_task(self._run.id, attempt)
         if order.lane is None or (row is not None and (row.picked_up_at is not None or row.closed is not None)):
             return judge(order, opened.at, row, now)
-        if store.find_ticket(order.lane.spec.name, lane_holder(self._run.id, id)) is not None:
+        if store.find_ticket(order.lane.spec.name, lane_holder(self._run.id, attempt)) is not None:
             return judge(order, opened.at, row, now, queued=True)
         if row is None:  # its turn has come since we last looked, and from now on it can be picked up
-            row = store.beat_task(self._run.id, id, now=now, progress=None)
+            row = store.beat_task(self._run.id, attempt, now=now, progress=None)
         return judge(order, opened.at, row, now)
 
     def _failed(

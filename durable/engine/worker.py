@@ -17,8 +17,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from durable.engine.options import EngineOptions
-from durable.engine.remote_body import RemoteBody, context_of
 from durable.engine.pickup import pick_up
+from durable.engine.remote_body import RemoteBody, context_of
 from durable.engine.reporting import failed, report, unusable
 from durable.engine.steps import Job, ThreadStepRunner
 from durable.errors import InvalidInput, LimitExceeded, NotStorable, StepTimeout, StoreUnavailable, UnknownRemoteStep

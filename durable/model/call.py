@@ -111,20 +111,29 @@ def judge(order: CallOrder, opened_at: float, row: TaskRow | None, now: float, *
     if row is not None and row.closed is not None:
         return Overdue(f"the attempt was closed: {row.closed}")
     if row is None or row.picked_up_at is None:
-        look = now + max(order.shortest, QUEUED_LOOK, (now - opened_at) / 10) + SLACK
-        if queued:
-            return look
         since = opened_at if row is None or row.heartbeat_at is None else row.heartbeat_at
-        end = since + order.pickup + SLACK
-        if now >= end:
-            return Overdue(f'no worker of queue "{order.queue}" has begun with it within {order.pickup:g} s')
-        return min(end, look)
-    end = row.picked_up_at + order.timeout + SLACK
+        return _judge_waiting(order, opened_at, None if queued else since, now)
+    return _judge_running(order, row, row.picked_up_at, now)
+
+
+def _judge_waiting(order: CallOrder, opened_at: float, since: float | None, now: float) -> float | Overdue:
+    """The longer nobody has begun with it, the less often it is looked at: that costs a turn."""
+    look = now + max(order.shortest, QUEUED_LOOK, (now - opened_at) / 10) + SLACK
+    if since is None:
+        return look
+    end = since + order.pickup + SLACK
+    if now >= end:
+        return Overdue(f'no worker of queue "{order.queue}" has begun with it within {order.pickup:g} s')
+    return min(end, look)
+
+
+def _judge_running(order: CallOrder, row: TaskRow, picked_up_at: float, now: float) -> float | Overdue:
+    end = picked_up_at + order.timeout + SLACK
     if now >= end:
         return Overdue(f"no result within {order.timeout:g} s of its pickup by {row.worker}")
     if order.heartbeat is None:
         return end
-    silent = (row.heartbeat_at or row.picked_up_at) + order.heartbeat + SLACK
+    silent = (row.heartbeat_at or picked_up_at) + order.heartbeat + SLACK
     if now >= silent:
         return Overdue(f"no heartbeat within {order.heartbeat:g} s; its worker was {row.worker}")
     return min(end, silent)

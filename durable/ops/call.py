@@ -27,6 +27,7 @@ from durable.model.limits import CALL_BYTES
 from durable.model.task import outcome_from
 from durable.ops.arguments import arguments_text
 from durable.ops.dispatched import DispatchedOperation
+from durable.ops.operation import until
 from durable.options import DEFAULT_BACKOFF, Backoff
 
 if TYPE_CHECKING:
@@ -211,11 +212,11 @@ class CallOperation(DispatchedOperation):
 
     def describe(self) -> str:
         latest = self.latest
-        if latest is None or attempt_of(latest) == 1 and latest.mark.startswith("?"):
+        if latest is None or latest.mark == "?1":
             return f'remote step "{self.location}"'
         if latest.mark.startswith("?"):
             return f'remote step "{self.location}" (attempt {attempt_of(latest)})'
-        return f'the next attempt of remote step "{self.location}"'
+        return f'the next attempt of remote step "{self.location}"{until(latest.retry_at)}'
 
 
 def _input_of(remote: RemoteStep[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:

@@ -74,6 +74,7 @@ def test_a_watched_run_says_so_and_its_holder_looks_again(store: Store) -> None:
     created(store)
     mine = owned(store)
     run = store.watch("run-1", "run-1", ANN)
+    assert run is not None
     assert run == replace(mine, watched=True, wakes=1)
     assert record(store) == run
     assert settle(store, mine, "completed") == WakesMoved(1, run)

@@ -62,10 +62,10 @@ def never_comes_back(n: int) -> int:
 @app.workflow
 async def racing(ctx: Context) -> int:
     async def by_call(ctx: Context) -> int:
-        return await ctx.call(never_comes_back, 1)
+        return await ctx.call(Call(timeout="1h"), never_comes_back, 1)
 
     async def by_time(ctx: Context) -> int:
-        await ctx.sleep("1m")
+        await ctx.sleep("20m")  # later than anything recovers
         return 0
 
     winner = await ctx.race("first", Branch("call", by_call), Branch("time", by_time))

@@ -69,7 +69,7 @@ def served() -> Iterator[tuple[TestEnvironment, str]]:
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: Any) -> None: ...
 
-        def do_POST(self) -> None:  # noqa: N802 - http.server's name
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             event = http_event(HttpRequest("POST", self.path, self.headers.items(), body), 0.0)
             context: Any = LambdaContext()

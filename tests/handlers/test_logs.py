@@ -269,8 +269,8 @@ def refuses(secret: str) -> None:
     raise ConnectionError(f"refused {secret}")
 
 
-def cannot_undo(_result: str, _secret: str) -> None:
-    raise NonRetryableError(f"undo of {SECRET}")
+def cannot_undo(_result: str, secret: str) -> None:
+    raise NonRetryableError(f"undo of {secret}")
 
 
 @secretive.workflow

@@ -219,7 +219,11 @@ def routes() -> list[tuple[str, str]]:
     return sorted((route.method, re.sub("<.*?>", "x", route.path.replace("<run_id>", "r-1"))) for route in known)
 
 
-@pytest.mark.parametrize(("method", "path"), routes())
+OPEN = {"/hooks/x"}
+"""Whoever calls a webhook writes the query that its provider writes."""
+
+
+@pytest.mark.parametrize(("method", "path"), [route for route in routes() if route[1] not in OPEN])
 def test_every_route_refuses_a_parameter_that_it_does_not_know(call: Any, method: str, path: str) -> None:
     started(call, "rental")
     before = call("GET", "/runs").body

@@ -118,8 +118,8 @@ def undo(_result: str) -> None:
 
 @tenants.workflow
 async def in_steps(ctx: Context) -> list[str]:
-    bodies = (tenant_of_step, tenant_of_async_step, fails_at_first)
-    return [TENANT.get(), *[await ctx.step(body) for body in bodies]]
+    first, second = await ctx.step(tenant_of_step), await ctx.step(tenant_of_async_step)
+    return [TENANT.get(), first, second, await ctx.step(fails_at_first)]
 
 
 @tenants.workflow

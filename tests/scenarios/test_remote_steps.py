@@ -1,6 +1,7 @@
 """A remote step is performed by a worker, once if all goes well, and its run sleeps meanwhile."""
 
 import asyncio
+from typing import cast
 
 import pytest
 from pydantic import BaseModel
@@ -19,6 +20,7 @@ from durable import (
     StepFailed,
     step_context,
 )
+from durable.testing import TestEnvironment
 from tests.scenarios.conftest import World
 
 app = App("remote-steps")
@@ -96,8 +98,8 @@ async def catches(ctx: Context, code: str) -> str:
     try:
         return await ctx.call(flaky, code)
     except Jammed as error:
-        assert isinstance(error, StepFailed)
-        found = f"{error.name} {error.attempts} {error.kind} {error.tray}"
+        failed = cast("StepFailed", error)
+        found = f"{failed.name} {failed.attempts} {failed.kind} {error.tray}"
     await ctx.sleep("1h")
     return found
 
@@ -127,8 +129,8 @@ async def calls_what_is_not_registered(ctx: Context) -> None:
     await ctx.call(foreign)
 
 
-def locations(env: object, run_id: str) -> list[str]:
-    return [f"{entry.location}{entry.mark}" for entry in env.history(run_id)]  # type: ignore[attr-defined]
+def locations(env: TestEnvironment, run_id: str) -> list[str]:
+    return [f"{entry.location}{entry.mark}" for entry in env.history(run_id)]
 
 
 def test_a_remote_step_gives_its_result(world: World) -> None:
