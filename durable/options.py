@@ -12,6 +12,7 @@ from typing_extensions import TypeForm, TypeVar
 from durable.model.duration import Duration, optional_seconds, seconds
 from durable.model.entry import FailureKind
 from durable.model.ids import check_name
+from durable.model.lane import PRIORITY
 from durable.values import NotDone, Ok
 
 P = ParamSpec("P")
@@ -254,7 +255,7 @@ class Call:
     ) -> None:
         _set(self, "name", None if name is None else check_name("call name", name))
         _set(self, "queue", None if queue is None else check_name("queue name", queue))
-        _set(self, "priority", priority)
+        _set(self, "priority", _priority(priority))
         _set(self, "retries", None if retries is None else count("Call(retries=...)", retries))
         _set(self, "backoff", backoff)
         _set(self, "timeout", optional_seconds(timeout, "Call(timeout=...)", minimum=0.001))
@@ -270,6 +271,12 @@ def count(what: str, value: int, *, minimum: int = 0) -> int:
     if value < minimum:
         raise ValueError(f"{what} must be {minimum} or more, not {value}")
     return value
+
+
+def _priority(priority: int) -> int:
+    if count("Call(priority=...)", priority, minimum=-PRIORITY) > PRIORITY:
+        raise ValueError(f"Call(priority=...) must be {PRIORITY} or less, not {priority}")
+    return priority
 
 
 def _retries(retries: int | None, *, at_most_once: bool) -> int:

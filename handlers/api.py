@@ -18,6 +18,7 @@ from handlers import bootstrap, problems
 from handlers.answers import answer, body_of, headers_of, query_of, wait_of
 from handlers.bootstrap import AppNotFound
 from handlers.exporting import add_exporting
+from handlers.happenings import add_happenings
 from handlers.outside import add_outside, without_token
 from handlers.people import add_people
 from handlers.problems import Problem
@@ -55,6 +56,7 @@ def build(runs: Runs, claims: TaskClaims | None = None) -> APIGatewayHttpResolve
     _add_steering(api, runs)
     add_people(api, runs.client)
     add_outside(api, runs.client)
+    add_happenings(api, runs.client)
     add_exporting(api, runs.client)
     if claims is not None:
         add_tasks(api, claims)

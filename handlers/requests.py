@@ -162,5 +162,14 @@ class TaskFailureRequest(Request):
         return ErrorInfo(**error.model_dump())
 
 
+class EventRequest(Request):
+    """`POST /events`."""
+
+    name: Name
+    payload: Any = None
+    id: Id = None
+    buffer: str | None = None
+
+
 class NoBody(Request):
     """A request that says everything with its path."""

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from durable.cli.api import Refusal, Unreachable, run_path
 from durable.cli.callbacks import callbacks
+from durable.cli.happenings import add_publishing
 from durable.cli.looking import add_looking
 from durable.cli.replay import add_replaying
 from durable.cli.reviews import reviews
@@ -90,6 +91,7 @@ def send(
 
 
 add_steering(cli)
+add_publishing(cli)
 add_looking(cli)
 add_watching(cli)
 cli.add_typer(reviews)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -198,6 +198,14 @@ def _attempt(entry: Mapping[str, Any]) -> str:
     return f" (before [{mark[1:]}])" if mark.startswith("~") else ""
 
 
+def _said(entry: Mapping[str, Any], message: Mapping[str, Any]) -> Any:
+    body = message["body"]
+    if entry["kind"] != "callback" or not isinstance(body, dict):
+        return body
+    answer = cast("dict[str, str]", body)
+    return json.loads(answer.get("value", "null"))
+
+
 def _outcome(entry: Mapping[str, Any]) -> str:
     parts: list[str] = []
     if error := entry.get("error"):
@@ -207,7 +215,7 @@ def _outcome(entry: Mapping[str, Any]) -> str:
     elif entry.get("value") is not None:
         parts.append(shown(entry["value"]))
     elif messages := entry.get("messages"):
-        parts.extend(shown(message["body"]) for message in messages)
+        parts.extend(shown(_said(entry, message)) for message in messages)
     if entry.get("attempts", 0) > 1:
         parts.append(f"({entry['attempts']} attempts)")
     if entry.get("retry_at"):

@@ -19,7 +19,7 @@ from durable.errors import (
 from durable.lanes import Waiting
 from durable.model.envelope import Start
 from durable.model.ids import check_name, check_new_run_id
-from durable.model.lane import Full
+from durable.model.lane import Full, slot_reason
 from durable.model.run import Run, pending_run
 from durable.model.tags import check_tags
 from durable.ports import Created, Exists, KeyTaken
@@ -89,7 +89,7 @@ def start(
         return _existing(ports, existing, run, on_conflict)
     if isinstance(slot, Waiting):
         # Its lane wakes it, so maintenance need not.
-        run = replace(run, due_at=None, reason=f"a slot of {run.lane}")
+        run = replace(run, due_at=None, reason=slot_reason(run.lane or ""))
     answer = ports.store.create(run, input=stored_input, idempotency_key=idempotency_key)
     if run.lane is not None and not isinstance(answer, Created):
         _leave_unless_ours(ports, run.lane, run.id)

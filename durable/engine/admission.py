@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from durable.engine.stopping import LONGEST_REMAINDER
 from durable.errors import UnknownWorkflow
 from durable.lanes import Granted, enter_run, holds
-from durable.model.lane import LaneSpec
+from durable.model.lane import LaneSpec, slot_reason
 from durable.model.run import Settlement
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def in_line(run: Run, now: float) -> Settlement:
     return Settlement(
         status="pending" if fresh else "suspended" if run.ending is None else "rolling_back", at=now,
         started_at=None if fresh else run.started_at, due_at=run.deadline if timed else None, armed=run.armed,
-        waiting_for=run.waiting_for, waits=run.waits, waits_digest=run.waits_digest, reason=f"a slot of {run.lane}",
+        waiting_for=run.waiting_for, waits=run.waits, waits_digest=run.waits_digest, reason=slot_reason(run.lane or ""),
         code_version=run.code_version, python=run.python, ending=run.ending, failed_at=run.failed_at, error=run.error,
         output=run.output, output_stored=run.output_stored, deadline=run.deadline if timed else None,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from durable.model.envelope import Start
 from durable.model.ids import generation_id, generation_of
+from durable.model.lane import slot_reason
 from durable.model.task import task_from
 
 if TYPE_CHECKING:
@@ -58,10 +59,18 @@ def alive(ports: Ports, holder: str, *, if_missing: bool = False) -> bool:
 
 
 def remind(ports: Ports, holder: str) -> None:
-    """Starts a run that has a slot and has not begun: its grant may have come before it was created."""
-    run = None if "|" in holder else ports.store.get(holder)
-    if run is not None and run.status == "pending" and run.started_at is None:
+    """Wakes a run that has a slot and does not know: its wake was lost, or it was created after its grant."""
+    run = unaware(ports, holder)
+    if run is not None:
         ports.runs.send(Start(run_id=run.id, id=ports.new_id()))
+
+
+def unaware(ports: Ports, holder: str) -> Run | None:
+    """The run of a holder if it has had no turn since it waited for its slot, and nothing else will wake it."""
+    run = None if "|" in holder else _last_of_lineage(ports, holder)
+    if run is None or run.ended or run.lane is None or run.due_at is not None or run.reason != slot_reason(run.lane):
+        return None
+    return run
 
 
 def _last_of_lineage(ports: Ports, run_id: str) -> Run | None:

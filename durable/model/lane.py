@@ -19,6 +19,9 @@ HOLDERS: Final = 1_000
 GRANTS: Final = 25
 """Slots that may be granted and not yet announced at a time: a transaction has at most 100 items (DynamoDB quotas)."""
 
+PRIORITY: Final = 1_000
+"""Priorities are whole numbers from minus this to this."""
+
 NAME_BYTES: Final = 200
 """Longer names of lanes are hashed; a name is part of a key and of a queue message."""
 
@@ -158,3 +161,8 @@ def lane_name(kind: Literal["queue", "singleton"], name: str, key: str | None = 
     if len(whole) <= NAME_BYTES:
         return whole
     return f"{kind}:#{hashlib.sha256(whole.encode()).hexdigest()}"
+
+
+def slot_reason(lane: str) -> str:
+    """What the record of a run says that waits for a slot, until it has had a turn with one."""
+    return f"a slot of {lane}"

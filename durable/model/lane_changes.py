@@ -13,7 +13,7 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from durable.model.lane import GRANTS, HOLDERS, Entered, Full, Holder, Lane
+from durable.model.lane import GRANTS, HOLDERS, PRIORITY, Entered, Full, Holder, Lane
 from durable.model.run import first_epoch
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ FAIR_KEYS: Final = 256
 """Keys of a fair lane that are told apart while all of them wait; further ones share `SHARED_KEYS` places."""
 
 SHARED_KEYS: Final = 64
-
-PRIORITY: Final = 1_000
-"""Priorities are whole numbers from minus this to this."""
 
 LEASE_SECONDS: Final = 300.0
 """How long a slot is held before somebody asks whether its holder still lives."""

@@ -92,8 +92,10 @@ class CallbackOperation(WaitOperation):
         return self._host.links.callback_token(self.location, self.place, self._timeout)
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        if self._begun or self.journal.loop.closing is not None:
+        if self.journal.loop.closing is not None:
             return super().__await__()
+        if self._begun:
+            raise RuntimeError(f'the operation "{self.location}" is awaited twice; keep its value instead')
         self._begun = True
         del self.scope.unawaited[self.key]
         return self._submit_and_wait().__await__()
@@ -159,7 +161,7 @@ class CallbackOperation(WaitOperation):
         return None
 
     def on_deadline(self) -> tuple[None, ErrorInfo]:
-        silent = self.deadline is not None and self.deadline < self._ends
+        silent = self._heartbeat is not None and (self.deadline or 0.0) < self._ends
         kind = HeartbeatTimeout if silent else WaitTimeout
         return None, ErrorInfo(type=kind.__qualname__, module=kind.__module__, message="")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from durable.engine.maintenance import GRACE, Maintenance
 from durable.engine.orchestrator import Delivery
-from durable.lanes import alive
+from durable.lanes import alive, unaware
 from durable.model.delivery import TaskDelivery
 from durable.model.envelope import Deliver, Publish, from_body
 from durable.model.lane_changes import neglected
@@ -255,8 +255,8 @@ class World:
             state = store.read_lane(name, tickets=0)
             if state is None or state.lane.due_at is None:
                 continue
-            ghosts = any(not alive(self.services.ports, holder) for holder in state.lane.holders)
-            if ghosts or neglected(state.lane):
+            ports, holders = self.services.ports, state.lane.holders
+            if neglected(state.lane) or any(not alive(ports, it) or unaware(ports, it) for it in holders):
                 yield state.lane.due_at
 
     def _sweep(self) -> None:

@@ -37,6 +37,7 @@ def test_a_result_is_reported(durable: Output, env: TestEnvironment):
     durable("start", "pays", "--id", "r-1")
     assert durable("callback", "complete", tokens[0], '{"cents": 7}')[:2] == (0, "accepted\n")
     assert env.result("r-1") == {"cents": 7}
+    assert '{"cents": 7}' in durable("show", "r-1")[1]
 
 
 def test_a_failure_is_reported(durable: Output, env: TestEnvironment):

@@ -172,6 +172,7 @@ async def messages(ctx: Context, order: Order) -> None:
     assert_type(await ctx.wait_for_signal("x", Approve | None, timeout=3, default=0), Approve | None | int)
     assert_type(await ctx.wait_for_event(SETTLED, match={"id": order.id}), Order)
     assert_type(await ctx.webhook("hook").wait(dict[str, int]), dict[str, int])
+    assert_type(await ctx.callback("ask", print, Approve | None, timeout="1h", heartbeat="1m"), Approve | None)
     request = await ctx.updates.next(RENAME)
     assert_type(request, UpdateRequest[str, int])
     assert_type(request.arg, str)

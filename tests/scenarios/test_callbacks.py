@@ -1,6 +1,7 @@
 """A run hands a token to an outside system and waits for what that reports with it, once."""
 
 import asyncio
+from random import Random
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from pydantic import BaseModel
 
 from durable import (
     App,
+    Backoff,
     Branch,
     Break,
     CallbackFailed,
@@ -226,6 +228,85 @@ async def cannot_submit(ctx: Context) -> str:
 def test_a_submission_that_fails_is_a_failed_step(world: World) -> None:
     with world(app) as env:
         assert env.start(cannot_submit).result() == "submit 2"
+
+
+@app.workflow
+async def submits_late(ctx: Context) -> str:
+    policy = Step(retries=2, backoff=Backoff(base="10m"))
+    receipt = await ctx.callback("pay", submit_at_last, Receipt, timeout="15m", step=policy)
+    return receipt.number
+
+
+ATTEMPTS: list[str] = []
+
+
+def submit_at_last(token: str) -> None:
+    ATTEMPTS.append(token)
+    if len(ATTEMPTS) < 3:
+        raise ConnectionError
+    submit(token)
+
+
+def test_the_time_begins_when_the_submission_has_succeeded(world: World) -> None:
+    ATTEMPTS.clear()
+    with world(app) as env:
+        handle = env.start(submits_late)
+        env.advance(minutes=40)
+        assert env.get(handle.id).status == "suspended"
+        env.complete_callback(ATTEMPTS[0], {"number": "by the first token"})
+        env.complete_callback(ATTEMPTS[2], {"number": "by the third"})
+        assert handle.result() == "by the first token"
+
+
+@app.workflow
+async def is_cancelled_while_it_submits(ctx: Context) -> str:
+    policy = Step(retries=2, backoff=Backoff(base="10m"))
+    try:
+        async with asyncio.timeout(60):
+            await ctx.callback("pay", unreachable, Receipt, timeout="15m", step=policy)
+    except TimeoutError:
+        return await ctx.step(str, "given up")
+    return "submitted"
+
+
+def test_a_submission_is_given_up_like_any_step(world: World) -> None:
+    with world(app) as env:
+        assert env.start(is_cancelled_while_it_submits).result() == "given up"
+
+
+@app.workflow
+async def large(ctx: Context) -> int:
+    return len(await ctx.callback("pay", submit, list[str], timeout="1 day"))
+
+
+def test_a_large_result_is_taken(world: World) -> None:
+    with world(app) as env:
+        handle = env.start(large)
+        draw = Random(7)
+        texts = [draw.randbytes(6).hex() for _ in range(16_000)]
+        env.complete_callback(token_of(env), texts)
+        assert handle.result() == 16_000
+        with pytest.raises(RunEnded):
+            env.complete_callback(token_of(env), texts)
+
+
+@app.workflow
+async def awaits_twice(ctx: Context) -> str:
+    asked = ctx.callback("pay", submit, Receipt, timeout="1 day")
+    first, second = await asyncio.gather(_again(asked), _again(asked), return_exceptions=True)
+    return f"{first} {second}"
+
+
+async def _again(asked: Any) -> str:
+    return (await asked).number
+
+
+def test_a_callback_is_awaited_once(world: World) -> None:
+    with world(app) as env:
+        handle = env.start(awaits_twice)
+        env.complete_callback(token_of(env), {"number": "r-1"})
+        assert "r-1" in handle.result()
+        assert "awaited twice" in handle.result()
 
 
 # Time

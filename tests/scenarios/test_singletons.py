@@ -1,9 +1,12 @@
 """Of a singleton no more runs are under way for a key than its limit says; the others begin in order, or are refused."""
 
+from typing import Any
+
 import pytest
 from pydantic import BaseModel
 
 from durable import App, Context, LaneFull, RunAlreadyExists, Signal, Singleton
+from durable.client import RunHandle
 from durable.errors import RunFailed, RunWasCancelled
 from durable.lanes import leave
 from durable.model.envelope import Start
@@ -60,6 +63,13 @@ async def paged(ctx: Context, what: Sync) -> int:
     if what.part < 3:
         await ctx.continue_as_new(paged, Sync(customer=what.customer, part=what.part + 1))
     return what.part
+
+
+@app.workflow(singleton=Singleton("customer.id"))
+async def calm(ctx: Context, what: Sync) -> str:
+    said = await ctx.wait_for_signal(GO)
+    await ctx.step("end", str, what.part)
+    return said
 
 
 @pytest.fixture(autouse=True)
@@ -234,3 +244,14 @@ def test_a_run_that_is_purged_while_it_holds_a_slot_does_not_keep_it(world: Worl
     env.advance(minutes=10)
     finished(env, "r2")
     assert order == [1, 2]
+
+
+def second_run(env: TestEnvironment, handle: RunHandle[Any]) -> None:
+    env.start(calm, of(2), id="second")
+    for run_id in (handle.id, "second"):
+        env.run_until_idle()
+        env.send(run_id, GO, run_id, id=f"go-{run_id}")
+
+
+def test_a_death_at_any_call_neither_loses_the_slot_nor_lets_two_in() -> None:
+    TestEnvironment(app).run_crash_matrix(calm, of(1), script=second_run)

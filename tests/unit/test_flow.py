@@ -14,7 +14,7 @@ from durable.definitions import Singleton
 from durable.errors import InvalidInput, LimitExceeded
 from durable.flow import lane_of_call, lane_of_run
 from durable.model.lane import HOLDERS, LaneClaim, LaneRate, LaneSpec, lane_name
-from durable.options import Rate
+from durable.options import Call, Rate
 
 
 class Address(TypedDict):
@@ -146,6 +146,13 @@ def test_a_key_of_a_remote_step_without_arguments_is_refused() -> None:
 
         @app.remote_step(queue="labels")
         def nothing() -> None: ...
+
+
+@pytest.mark.parametrize("priority", [-1_001, 1_001])
+def test_a_priority_beyond_the_range_is_refused(priority: int) -> None:
+    assert Call(priority=1_000).priority == 1_000
+    with pytest.raises(ValueError, match=r"Call\(priority=...\) must be -?1000 or"):
+        Call(priority=priority)
 
 
 def test_a_singleton_has_a_lane_for_each_value_of_its_key() -> None:

@@ -13,7 +13,7 @@ from durable.engine.orchestrator import Delivery, Orchestrator
 from durable.errors import StoreUnavailable
 from durable.lanes import Granted, Waiting, enter, enter_run, holds, leave, pump, task_action
 from durable.model.envelope import Pump, Start, from_body
-from durable.model.lane import GRANTS, Full, LaneRate, LaneSpec, Ticket
+from durable.model.lane import GRANTS, Full, LaneRate, LaneSpec, Ticket, slot_reason
 from durable.model.task import StepTask
 from durable.ports import Ports
 from durable.testing.interception import intercepted
@@ -202,7 +202,7 @@ def test_a_run_that_was_created_after_its_grant_is_started_when_it_is_asked_whet
     enter_run(desk.ports, ONE, "late")
     desk.end("r0")
     leave(desk.ports, ONE.name, "r0")
-    desk.store.create(a_run("late", created_at=NOW, due_at=None))
+    desk.store.create(a_run("late", created_at=NOW, due_at=None, lane=ONE.name, reason=slot_reason(ONE.name)))
     desk.let(180)
     assert desk.started == ["late", "late"]
 

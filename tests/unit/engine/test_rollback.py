@@ -91,9 +91,9 @@ def test_what_stops_a_run() -> None:
 
 
 def test_a_run_has_begun_with_its_first_turn() -> None:
-    assert never_began(changed(status="pending", epoch=2, born=1))
-    assert not never_began(changed(status="pending", epoch=3, born=1))
-    assert not never_began(changed(status="suspended", epoch=2, born=1))
+    assert never_began(changed(status="pending", epoch=2, clean_epoch=1))
+    assert not never_began(changed(status="pending", epoch=3, clean_epoch=1))
+    assert not never_began(changed(status="suspended", epoch=2, clean_epoch=1))
 
 
 def test_the_record_of_a_blocked_run_has_the_rest_of_its_time() -> None:
