@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast, get_args
@@ -13,13 +13,14 @@ from durable import codec
 from durable.app import App
 from durable.client import Client, StatusFilter
 from durable.errors import ErrorInfo, InvalidInput, Misuse, RunEnded, RunError
+from durable.model.entry import Entry
 from durable.model.ids import check_run_id
 from durable.model.message import StoredMessage
 from durable.model.run import TERMINAL, Run, Status
 from durable.ports import Ports, RunSummary
 from handlers.answers import whole_number
 from handlers.requests import CancelRequest, MessageRequest, StartRequest, TerminateRequest
-from handlers.views import entry_view, message_view, row_view, run_view
+from handlers.views import call_view, entry_view, message_view, row_view, run_view
 
 LARGEST_PAGE: Final = 100
 _STATUSES: Final = ("open", *get_args(Status))
@@ -115,6 +116,7 @@ class Runs:
         return {
             "entries": [entry_view(entry) for entry in entries],
             "unread": [message_view(message) for message in sorted(unread, key=lambda message: message.order)],
+            "calls": [call_view(call) for call in self._client.open_calls(run_id)] if _has_calls(entries) else [],
         }
 
     def _messages(self, run_id: str) -> list[StoredMessage]:
@@ -218,3 +220,7 @@ def _status(query: Mapping[str, str]) -> StatusFilter | None:
     if status is not None and status not in _STATUSES:
         raise InvalidInput("status", f"{status!r} is not one of {', '.join(_STATUSES)}")
     return cast("StatusFilter | None", status)
+
+
+def _has_calls(entries: Sequence[Entry]) -> bool:
+    return any(entry.kind == "call" for entry in entries)

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from durable.client import OpenCall
 from durable.errors import ErrorInfo
 from durable.model.attributes import Attributes, AttributeValue
 from durable.model.entry import Entry
@@ -84,6 +85,23 @@ def entry_view(entry: Entry) -> dict[str, Any]:
         "recorded_at": moment(entry.at),
         "retry_at": moment(entry.retry_at),
         "messages": [message_view(message) for message in entry.messages],
+    }
+
+
+def call_view(call: OpenCall) -> dict[str, Any]:
+    """A remote step that the run waits for."""
+    return {
+        "location": call.location,
+        "name": call.name,
+        "queue": call.queue,
+        "attempt": call.attempt,
+        "state": call.state,
+        "since": moment(call.since),
+        "retry_at": moment(call.retry_at),
+        "picked_up_at": moment(call.picked_up_at),
+        "heartbeat_at": moment(call.heartbeat_at),
+        "worker": call.worker,
+        "progress": payload(call.progress),
     }
 
 

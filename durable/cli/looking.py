@@ -70,6 +70,7 @@ def show(run_id: RunId, as_json: AsJson = False, url: Url = LOCAL) -> None:
     shown: dict[str, Any] = {**record, "history": entries}
     if record["finished_at"] is None:
         shown["unread"] = history["unread"]
+        shown["calls"] = history["calls"]
     print_answer(shown, as_json, render(shown, entries))
 
 

@@ -153,9 +153,27 @@ def foot(run: Mapping[str, Any], *, reason: bool = True) -> list[Text]:
     if unread := run.get("unread"):
         names = ", ".join(dict.fromkeys(printable(message["name"]) for message in unread))
         found.append(Text(f"{len(unread)} message(s) that nothing has asked for yet: {names}", "yellow"))
+    found += [_call(call) for call in run.get("calls") or ()]
+    if late := run.get("late_results"):
+        found.append(Text(f"{late} result(s) of remote attempts that had been given up: they change nothing", "yellow"))
     if undelivered := run.get("undelivered"):
         found.append(Text(f"{undelivered} message(s) came too late to be read", "yellow"))
     return [Text(), *found] if found else []
+
+
+_STATES: Final[Mapping[str, str]] = {
+    "limited": "waits for its turn on queue {queue} since {since}",
+    "queued": "waits for a worker of queue {queue} since {since}",
+    "running": "is performed by {worker} since {picked_up_at}, last heard of at {heartbeat_at}",
+    "pausing": "failed at {since}, begins again at {retry_at}",
+}
+
+
+def _call(call: Mapping[str, Any]) -> Text:
+    told = _STATES[call["state"]].format_map({key: printable(str(value)) for key, value in call.items()})
+    name = printable(readable(call["location"]))
+    progress = "" if call.get("progress") is None else f": {shown(call['progress'])}"
+    return Text(f"{name} (attempt {call['attempt']}) {told}{progress}", "dim")
 
 
 def _to_come(run: Mapping[str, Any]) -> list[Text]:
@@ -202,8 +220,7 @@ def _said(entry: Mapping[str, Any], message: Mapping[str, Any]) -> Any:
     body = message["body"]
     if entry["kind"] != "callback" or not isinstance(body, dict):
         return body
-    answer = cast("dict[str, str]", body)
-    return json.loads(answer.get("value", "null"))
+    return cast("dict[str, Any]", body).get("value")
 
 
 def _outcome(entry: Mapping[str, Any]) -> str:

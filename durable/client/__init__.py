@@ -1,5 +1,6 @@
 """What callers call."""
 
+from durable.client.calls import OpenCall
 from durable.client.client import CancelMode, Client
 from durable.client.deciding import OpenReview, ReviewPage
 from durable.client.entities import ClientEntityRef
@@ -15,6 +16,7 @@ __all__ = [
     "Client",
     "ClientEntityRef",
     "OnConflict",
+    "OpenCall",
     "OpenReview",
     "ReviewPage",
     "RunHandle",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError, from_json, to_jsonable_python
 
 from durable import codec
 from durable.client import reading
@@ -46,7 +46,8 @@ class Answering(ClientPart):
             NotStorable, LimitExceeded: The result has no JSON form, or is too large.
         """
         claims = self._claims(token, "callback")
-        self._answer(claims, CallbackAnswer(value=_json_text(result, "the result of a callback")))
+        text = _json_text(result, "the result of a callback")
+        self._answer(claims, CallbackAnswer(value=from_json(text)))
 
     def fail_callback(
         self, token: str, error: str | Mapping[str, Any] | BaseException, /, *, retryable: bool = False

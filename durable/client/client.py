@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 from durable.channels import Signal
 from durable.client import family, listing, reading, retrying, starting
 from durable.client.answering import Answering
+from durable.client.calls import Calls
 from durable.client.deciding import Deciding
 from durable.client.entities import EntityCalls
 from durable.client.handle import RunHandle
@@ -48,7 +49,7 @@ R = TypeVar("R")
 CancelMode = Literal["graceful", "compensate", "terminate"]
 
 
-class Client(Messaging, Updating, Deciding, Answering, Published, Publishing, EntityCalls, Undone):
+class Client(Messaging, Updating, Deciding, Answering, Published, Publishing, Calls, EntityCalls, Undone):
     """Starts and steers the runs of an app."""
 
     # Starting

@@ -79,6 +79,8 @@ def trigger_of(
         if key is not None:
             raise ValueError(f"{what}: key=... is for events that are collected: add batch=... or debounce=...")
         return Trigger(event=event.name, workflow=workflow, item_type=workflow.input_type)
+    if workflow.singleton is not None:
+        raise TypeError(f"{what}: a singleton's key is in the input, and the input of collected events is a list")
     trigger = Trigger(
         event=event.name,
         workflow=workflow,

@@ -45,19 +45,19 @@ class Calls:
         self._writer = writer
         self._moments: dict[str, float] = {}
         self._timed: list[tuple[float, int, CallOperation]] = []
-        settled_to_wake = run.armed is not None and run.due_at is not None and run.armed <= run.due_at
-        self._not_before = run.armed if settled_to_wake else None
+        self._pushed = 0
+        armed = run.armed if run.armed is not None and run.due_at is not None and run.armed <= run.due_at else 0.0
+        self._not_before = armed if armed > ports.clock.now() else None
 
     def watch(self, call: CallOperation) -> None:
         """Takes in a call that has been dispatched, or whose next attempt is to come."""
         opened = call.open
         if opened is None:
-            self._look(call, call.retry_at or 0.0)
-            return
-        look = first_look(order_from(opened.value), opened.at)
-        if self._not_before is not None and opened.epoch <= self._run.clean_epoch:
-            look = max(look, self._not_before)
-        self._look(call, look)
+            self._look_at(call, call.retry_at or 0.0)
+        elif self._not_before is not None and opened.epoch <= self._run.clean_epoch:
+            self._look_at(call, self._not_before)  # most turns come to nothing of this: nothing is parsed
+        else:
+            self._look_first(call, opened)
 
     @property
     def next_due(self) -> float | None:
@@ -75,12 +75,16 @@ class Calls:
         del self._moments[call.key]
         return call
 
-    def _look(self, call: CallOperation, moment: float) -> None:
-        ends_at = call.ends_at
-        if ends_at is not None and call.open is not None:
-            moment = min(moment, ends_at)
+    def _look_first(self, call: CallOperation, opened: Entry) -> float:
+        look, ends_at = first_look(order_from(opened.value), opened.at), call.ends_at
+        look = look if ends_at is None else min(look, ends_at)
+        self._look_at(call, look)
+        return look
+
+    def _look_at(self, call: CallOperation, moment: float) -> None:
         self._moments[call.key] = moment
-        heapq.heappush(self._timed, (moment, call.seq, call))
+        self._pushed += 1
+        heapq.heappush(self._timed, (moment, self._pushed, call))
 
     def _counts(self, timed: tuple[float, int, CallOperation]) -> bool:
         moment, _, call = timed
@@ -107,6 +111,8 @@ class Calls:
     def overdue(self, call: CallOperation, opened: Entry) -> Entry | None:
         """Looks at an attempt whose time may be over, and records that it is; None if it is not."""
         now = self._ports.clock.now()
+        if self._look_first(call, opened) > now:
+            return None
         ends_at = call.ends_at
         if ends_at is not None and now >= ends_at:
             total = order_from(opened.value).total or 0.0
@@ -114,7 +120,7 @@ class Calls:
         else:
             judged = self._judge(opened, now)
             if not isinstance(judged, Overdue):
-                self._look(call, judged)
+                self._look_at(call, judged if ends_at is None else min(judged, ends_at))
                 return None
             why, verdict = judged.why, None
         error = failures.record(StepTimeout(order_from(opened.value).timeout, why))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -13,8 +14,8 @@ from durable.errors import ErrorInfo
 class CallbackAnswer:
     """A result, or a failure."""
 
-    value: str | None = None
-    """JSON text; None also for a failure."""
+    value: Any = None
+    """Plain JSON data."""
     error: ErrorInfo | None = None
     retryable: bool = False
     """Of a failure: whether it may be asked again."""

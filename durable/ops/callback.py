@@ -19,6 +19,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from pydantic_core import to_json
+
 from durable import codec
 from durable.errors import (
     CallbackFailed,
@@ -153,7 +155,7 @@ class CallbackOperation(WaitOperation):
         if answer.error is not None:
             return answer.error
         try:
-            codec.decode(answer.value, self._result)
+            codec.decode(_text(answer), self._result)
         except ValueError as problem:
             # Kept: an answer that was not taken would leave the run waiting, and no other answer can follow it.
             unfit = InvalidInput("the result", f"not {codec.type_name(self._result)}: {codec.reason_of(problem)}")
@@ -172,7 +174,7 @@ class CallbackOperation(WaitOperation):
         answer = self._read(entry.messages[0])
         if entry.error is not None:
             raise CallbackFailed(self._name, entry.error, retryable=answer.retryable)
-        return self.read(answer.value, self._result)
+        return self.read(_text(answer), self._result)
 
     def describe(self) -> str:
         return f'callback "{self._name}"{until(self.deadline)}'
@@ -182,6 +184,10 @@ class CallbackOperation(WaitOperation):
             return answer_from(message.body)
         except ValueError as problem:
             raise UndecodableHistory(self.location, "the answer to a callback", codec.reason_of(problem)) from None
+
+
+def _text(answer: CallbackAnswer) -> str:
+    return to_json(answer.value).decode()
 
 
 class SubmitOperation(StepOperation):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from durable.model.envelope import from_body
 from durable.model.history import counting_entries
+from durable.model.lane import slot_reason
 
 if TYPE_CHECKING:
     from durable.adapters.memory import MemoryStore
@@ -21,7 +22,7 @@ def check_wake_sources(services: Services) -> None:
     for run in store.runs:
         if run.ended or run.status == "blocked" or run.due_at is not None or run.id in queued:
             continue
-        if run.lane is not None and _is_in_lane(store, run.lane, run.lineage or run.id):
+        if run.lane is not None and run.reason == slot_reason(run.lane) and _is_in_lane(store, run.lane, run):
             continue
         if not run.waiting_for:
             raise AssertionError(
@@ -31,9 +32,9 @@ def check_wake_sources(services: Services) -> None:
             raise AssertionError(f'nothing will wake run "{run.id}", which has not read {", ".join(unread)}')
 
 
-def _is_in_lane(store: MemoryStore, lane: str, holder: str) -> bool:
-    """A run that has a slot and does not know is told when the lane is due."""
-    state = store.read_lane(lane, tickets=0)
+def _is_in_lane(store: MemoryStore, lane: str, run: Run) -> bool:
+    """A run that waits for a slot is woken by its grant; one that has it and does not know is told when the lane is due."""
+    state, holder = store.read_lane(lane, tickets=0), run.lineage or run.id
     return state is not None and (holder in state.lane.holders or store.find_ticket(lane, holder) is not None)
 
 

@@ -290,3 +290,19 @@ def test_a_retry_dispatches_what_the_failed_run_had_closed(world: World, workflo
             handle.send(GO, "now")
         assert handle.result() == ("from the first" if workflow is leaves_one_behind else "c")
         assert not [entry for entry in env.history("r-1") if entry.mark.startswith("@")]
+
+
+def test_operators_see_how_far_a_call_has_come(world: World) -> None:
+    with world(app) as env:
+        handle = env.start(calls_watched, "c", id="r-1")
+        task = take_task(env)
+        (call,) = env.open_calls("r-1")
+        assert (call.location, call.queue, call.attempt, call.state) == ("watched", "default", 1, "queued")
+        store, now = env.world.services.store, env.now.timestamp()
+        store.start_task("r-1", task.id, worker="w-7", now=now, expires_at=2e9)
+        store.beat_task("r-1", task.id, now=now, progress='{"page": 7}')
+        (call,) = env.open_calls("r-1")
+        assert (call.state, call.worker, call.progress) == ("running", "w-7", '{"page": 7}')
+        tell(env, task, '"c"')
+        assert handle.result() == "c"
+        assert list(env.open_calls("r-1")) == []

@@ -14,8 +14,10 @@ from durable.adapters.memory import MemoryRunQueue
 from durable.engine.options import EngineOptions
 from durable.engine.steps import InlineStepRunner, ThreadStepRunner
 from durable.engine.worker import UNKNOWN_TRIES, RemoteWorker
+from durable.lanes import Granted, Waiting, enter, task_action
 from durable.model.delivery import TaskDelivery
 from durable.model.envelope import Deliver, from_body
+from durable.model.lane import Full, LaneSpec, Ticket
 from durable.model.task import StepTask, TaskOutcome, input_text, outcome_from
 from durable.testing.containers import WorkerContainer
 from durable.testing.faults import Faults, InvocationKilled
@@ -418,3 +420,39 @@ def test_a_worker_that_dies_at_any_call_loses_nothing(task: StepTask, after: boo
                 assert task_id == task.id
                 expected = clean.results[0][1]
                 assert (outcome.error, outcome.retryable) == (expected.error, expected.retryable), name
+
+
+LANE = LaneSpec(name="queue:labels", limit=1)
+
+
+def in_lane(services: Services, task: StepTask) -> Granted | Waiting | Full:
+    ticket = Ticket(holder=task.holder, action=task_action(task), arrived_at=services.clock.now())
+    return enter(services.ports, LANE, ticket)
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["performed", "dropped"])
+def test_an_attempt_gives_up_its_slot_to_the_next(closed: bool) -> None:
+    services = in_memory()
+    first, second = (a_task("weigh", {"id": "o"}, attempt=n, lane=LANE.name) for n in (1, 2))
+    assert [type(in_lane(services, task)) for task in (first, second)] == [Granted, Waiting]
+    if closed:
+        services.store.close_task("run-1", first.id, reason="cancelled", now=0.0, expires_at=1e12)
+    assert worker_on(services).process([delivered(first)]) == []
+    assert [message.body for message in services.steps.pending] == [second.to_text()]
+    assert len(results(services)) == (0 if closed else 1)
+
+
+def test_a_slot_that_could_not_be_given_up_is_given_up_by_the_next_delivery() -> None:
+    services = in_memory()
+    first, second = (a_task("weigh", {"id": "o"}, attempt=n, lane=LANE.name) for n in (1, 2))
+    for task in (first, second):
+        in_lane(services, task)
+    faults = Faults(services.clock.advance)
+    container = WorkerContainer(
+        app, services.ports, code_version="1", options=EngineOptions(), perform=faults.perform, steps=InlineStepRunner
+    )
+    faults.fail_next_call("store.read_lane")
+    assert container.process([delivered(first)], remaining=100.0) == ["d-1"]
+    assert container.process([delivered(first)], remaining=100.0) == []
+    assert {task_id for task_id, _ in results(services)} == {first.id}
+    assert [message.body for message in services.steps.pending] == [second.to_text()]
