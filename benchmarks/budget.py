@@ -5,6 +5,7 @@ Prints one JSON line an operation. `units` are of a run without tags and parent,
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ from moto import mock_aws
 
 from benchmarks.emulated import Emulated
 from durable import App, Context, Signal
+from durable.engine.worker import RemoteWorker
 from durable.model.entry import Entry
 from durable.model.envelope import Start, Wake
 from durable.model.message import StoredMessage
 from durable.model.run import Cut, Run, Settlement, first_epoch
+from durable.model.task import task_from
 from durable.ports import Acquired
 from durable.testing.counting import Counts
 
@@ -136,7 +139,32 @@ TURNS: Final = {
     "turn: an idle wake, deleting a consumed message": Budget(5, 8, 1),
     "turn: an idle wake": Budget(4, 7, 1),
     "turn: a message, completed": Budget(5, 8, 1),
+    # Beside the three of every turn: the open entry, a look at the run, the task, the timer of its first possible end.
+    "turn: first, a remote step dispatched": Budget(7, 5, 2),
+    "worker: a task picked up, its result sent": Budget(2, 1),
+    "turn: a result, completed": Budget(5, 6, 1),
+    # Entry, look, task and pickup, result: the calls of a turn share the look.
+    "turn: first, 3 remote steps dispatched": Budget(11, 7, 2),
+    "turn: an attempt is overdue, and is made again": Budget(11, 9, 3),
 }
+
+
+@app.remote_step
+def charge_elsewhere(number: int) -> dict[str, object]:
+    """The same step, performed by a worker."""
+    return charge(number)
+
+
+@app.workflow
+async def one_call(ctx: Context) -> str:
+    """A remote step."""
+    return str((await ctx.call(charge_elsewhere, 1))["payment"])
+
+
+@app.workflow
+async def three_calls(ctx: Context) -> str:
+    """Three of them side by side."""
+    return str(len(await asyncio.gather(*(ctx.call(charge_elsewhere, n) for n in range(3)))))
 
 
 class Ledger:
@@ -386,6 +414,38 @@ def turns(world: Emulated, ledger: Ledger) -> None:
     assert_completed(world, "approval")
 
 
+def remote_steps(world: Emulated, ledger: Ledger) -> None:
+    """Calls of remote steps, from the turn that makes them to the one that has the result."""
+    client, measure = world.client, ledger.measure
+    client.start(one_call, id="call")
+    measure("turn: first, a remote step dispatched", world.settle_down)
+    (task,) = world.receive_tasks()
+    worker = RemoteWorker(app, world.ports)
+    measure("worker: a task picked up, its result sent", lambda: worker.process([task]))
+    measure("turn: a result, completed", world.settle_down)
+    assert_completed(world, "call")
+
+    client.start(three_calls, id="calls")
+    measure("turn: first, 3 remote steps dispatched", world.settle_down)
+    worker.process(world.receive_tasks())
+    world.settle_down()
+    assert_completed(world, "calls")
+    while world.skip():  # timers of what has ended
+        pass
+
+    client.start(one_call, id="lost")
+    world.settle_down()
+    (task,) = world.receive_tasks()
+    world.ports.store.start_task("lost", task_from(task.body).id, worker="w", now=world.clock.now(), expires_at=2e9)
+    world.counter.take()
+    while world.skip() and not (again := world.receive_tasks()):
+        world.counter.take()
+    ledger.enter("turn: an attempt is overdue, and is made again", world.counter.take())
+    worker.process(again)
+    world.settle_down()
+    assert_completed(world, "lost")
+
+
 def assert_completed(world: Emulated, run_id: str) -> None:
     """Costs mean something only if the work was done."""
     with world.counter.paused():
@@ -399,6 +459,7 @@ MEASURED: Final[Sequence[tuple[Callable[[Emulated, Ledger], None], dict[str, Bud
     (ending_and_going_on, STORE),
     (pruning_and_publishing, STORE),
     (turns, TURNS),
+    (remote_steps, TURNS),
 )
 
 

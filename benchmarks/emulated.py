@@ -13,6 +13,7 @@ from durable.client import Client
 from durable.engine.options import EngineOptions
 from durable.engine.orchestrator import Delivery, Orchestrator
 from durable.local.provision import provision
+from durable.model.delivery import TaskDelivery
 from durable.settings import Settings
 from durable.testing.counting import RequestCounter
 
@@ -63,6 +64,7 @@ class Emulated:
 
     def __init__(self, app: App[Any], *, stack: str) -> None:
         clients = make_clients(region=REGION)
+        self._sqs = clients.sqs
         stood = provision(TEMPLATE, stack=stack, region=REGION)
         self.settings = Settings.from_environment(stood.functions["OrchestratorFunction"].environment)
         self.clock = VirtualClock()
@@ -105,6 +107,16 @@ class Emulated:
                     queue.acknowledge(got.receipt)
                 return True
         return False
+
+    def receive_tasks(self) -> list[TaskDelivery]:
+        """Takes what was sent to workers, uncounted."""
+        with self.counter.paused():
+            reply = self._sqs.receive_message(QueueUrl=self.settings.steps_queue_url or "", MaxNumberOfMessages=10)
+            messages = reply.get("Messages", [])
+            for message in messages:
+                receipt = message.get("ReceiptHandle", "")
+                self._sqs.delete_message(QueueUrl=self.settings.steps_queue_url or "", ReceiptHandle=receipt)
+        return [TaskDelivery(id=m.get("MessageId", ""), body=m.get("Body", ""), receive_count=1) for m in messages]
 
     def settle_down(self) -> None:
         """Handles all that is due now."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("durable")
 
+
 def handler(event: Mapping[str, Any], context: Any) -> None:  # noqa: ARG001 - Lambda's signature
     """Publishes the event under the name in its detail-type; what raises is tried again, then a dead letter."""
     publish(event, bootstrap.container().ports)

@@ -37,9 +37,7 @@ def add_happenings(api: APIGatewayHttpResolver, client: Client) -> None:
         return published(request.name, request.payload, request.id, request.buffer)
 
     def published(name: str, payload: Any, id: str | None, buffer: str | None) -> Response[str]:
-        event_id = client.publish_event(
-            name, payload, id=id, buffer=_seconds(buffer), headers=headers_of(api)
-        )
+        event_id = client.publish_event(name, payload, id=id, buffer=_seconds(buffer), headers=headers_of(api))
         return answer({"id": event_id, "name": name}, HTTPStatus.ACCEPTED)
 
 

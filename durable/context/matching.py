@@ -23,7 +23,9 @@ def match_keys(event: Event[Any], match: Mapping[str, object] | None) -> tuple[M
     if match is None:
         return ()
     if not isinstance(match, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f'ctx.wait_for_event(match=...) takes fields and their values, not {match!r}: {{"id": order.id}}')
+        raise TypeError(
+            f'ctx.wait_for_event(match=...) takes fields and their values, not {match!r}: {{"id": order.id}}'
+        )
     return tuple(_key(event, path, value) for path, value in sorted(match.items()))
 
 

@@ -54,9 +54,7 @@ RESERVE: Final = 5.0
 def subscribe(ports: Ports, run: Run, entry: Entry) -> StoredMessage | None:
     """Lists the run among those who wait; gives the earliest kept event that it waits for, if it has not had it."""
     awaited = awaited_from(entry.value)
-    ports.store.put_subscription(
-        Subscription(awaited=awaited, run_id=run.id, location=entry.location, since=entry.at)
-    )
+    ports.store.put_subscription(Subscription(awaited=awaited, run_id=run.id, location=entry.location, since=entry.at))
     now = ports.clock.now()
     for kept in ports.store.buffered(awaited.event, now=now):
         if not awaited.fits(codec.decode(kept.body, codec.UNTYPED)):
@@ -66,9 +64,7 @@ def subscribe(ports: Ports, run: Run, entry: Entry) -> StoredMessage | None:
         )
         if taken.location == entry.location:
             message_id = event_message_id(kept.id, entry.location)
-            return StoredMessage(
-                id=message_id, name=entry.location, kind="event", body=kept.body, arrived_at=kept.at
-            )
+            return StoredMessage(id=message_id, name=entry.location, kind="event", body=kept.body, arrived_at=kept.at)
     return None
 
 

@@ -108,6 +108,7 @@ class Orchestrator:
                 case Deliver():
                     self._ports.store.put_message(run_id, self._message(delivery, envelope))
                     turn_wanted, start = True, start or envelope.start
+                    due_is_near = due_is_near or envelope.kind == "result"  # the end of an attempt was to be looked at
                 case TimerFired(due_at=due_at):
                     if self._forward_if_early(run_id, due_at):
                         continue

@@ -43,7 +43,7 @@ class Pruner:
         _, _, left = seal(list(loaded))
         self._loaded = left
         if len(left) < len(loaded):
-            self._delete(_missing(loaded, left), messages_are_gone=True)
+            self._delete(_missing(loaded, left))
         return left
 
     def after(self, entry: Entry) -> None:
@@ -71,8 +71,7 @@ class Pruner:
         own = [entry for entry in children if child_start_from(entry.value).close == "cancel"]
         return [entry for entry in own if entry.location not in heard]
 
-    def _delete(self, obsolete: Sequence[Entry], *, messages_are_gone: bool = False) -> None:
-        """`messages_are_gone` says that the turn has deleted consumed messages when it began."""
+    def _delete(self, obsolete: Sequence[Entry]) -> None:
         store, run = self._ports.store, self._run
         consumed = [message.id for entry in obsolete for message in entry.messages]
         kept = [entry for entry in obsolete if entry.compensation is not None or entry.kind == "checkpoint"]
@@ -82,8 +81,9 @@ class Pruner:
             self.pruned = True
         if consumed:
             store.bury(run.lineage or run.id, consumed)
-            if not messages_are_gone:
-                store.delete_messages(run.id, consumed)
+            # What earlier turns had consumed was deleted when this one began.
+            if fresh := [m.id for entry in obsolete if entry.epoch == run.epoch for m in entry.messages]:
+                store.delete_messages(run.id, fresh)
         if kept or children:
             store.keep_compensations(run.id, [*kept, *self._unheard(children)])
         store.delete_entries(run.id, [entry.key for entry in obsolete], epoch=run.epoch)

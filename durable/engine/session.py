@@ -259,6 +259,13 @@ class Session:
             self._waits.remove(call)
             self._deliver(entry)
 
+    def _admit(self, operation: DispatchedOperation) -> None:
+        self._dispatcher.admit(operation)
+        if operation.open is None and operation.looks_first:
+            self._unopened.append(operation)
+        else:
+            self._waits.add(operation)
+
     def _dispatch(self) -> None:
         self._mailbox.add(self._dispatcher.dispatch())
         for operation in [operation for operation in self._unopened if operation.open is not None]:
@@ -325,11 +332,7 @@ class Session:
                 case EffectOperation() | TransactOperation() | KnownOperation():
                     self._known.append(operation)
                 case DispatchedOperation():
-                    self._dispatcher.admit(operation)
-                    if operation.open is None and operation.looks_first:
-                        self._unopened.append(operation)
-                    else:
-                        self._waits.add(operation)
+                    self._admit(operation)
                 case WaitOperation():
                     self._waits.add(operation)
                     if isinstance(operation, ReviewOperation):

@@ -8,7 +8,6 @@ from durable import codec
 from durable.context.collecting import CollectedEvent, collector_id
 from durable.definitions import input_text
 from durable.flow import lane_name_of_run
-from durable.flow import lane_name_of_run
 from durable.model.envelope import Deliver, Start, StartSpec
 from durable.model.run import pending_run
 from durable.model.subscription import event_run_id

@@ -38,6 +38,8 @@ log = logging.getLogger("durable")
 
 UNKNOWN_TRIES: Final = 5
 """So often a task of an unknown remote step is given back before that is reported: a deployment may be under way."""
+ENOUGH: Final = 0.9
+"""A body that gets at least this share of its time is not worth a warning: an invocation keeps some for telling the result."""
 LONGEST_WAIT: Final = 3600.0
 
 
@@ -178,7 +180,7 @@ class _Batch:
             return
         left = picked_up.left
         timeout = min(left, self._ends - self._ports.clock.monotonic())
-        if timeout < left:
+        if timeout < ENOUGH * left:
             log.warning(
                 "run %s: %s has %.0f s left of its timeout, but this invocation has %.0f s", task.run_id, task.id, left, timeout
             )  # fmt: skip

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from durable.ops.operation import Host
     from durable.options import Call
 
-SHOWN_CHARS: Final = 1_000
+SHOWN_CHARS: Final = 256
 """Longer results are not held twice: the entry has the message that brought it."""
 
 NO_QUEUES: Final[Mapping[str, FlowQueue]] = {}

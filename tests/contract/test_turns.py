@@ -228,7 +228,8 @@ def test_terminating_ends_the_run_and_fences_its_holder(store: Store) -> None:
     mine = owned(store)
     run = store.terminate("run-1", now=NOW + 5, reason="asked to")
     assert run is not None
-    assert (run.status, run.reason, run.finished_at, run.due_at) == ("cancelled", "asked to", NOW + 5, None)
+    assert (run.status, run.reason, run.finished_at) == ("cancelled", "asked to", NOW + 5)
+    assert (run.outbox, run.due_at) == ("terminate", NOW + 5), "others have yet to be told"
     assert (run.epoch, run.lease_owner) == (mine.epoch + 1, None)
     with pytest.raises(Fenced):
         settle(store, mine, "completed")

@@ -65,8 +65,8 @@ app.on_event(QUIET_BATCH, when_quiet, debounce="10s", batch=Batch(3, window="25s
 
 
 def publish(env: TestEnvironment, event: Event[Ordered], *ids: str, **fields: Any) -> None:
-    for id in ids:
-        env.publish_event(event, Ordered(id=id, **fields), id=id)
+    for order in ids:
+        env.publish_event(event, Ordered(id=order, **fields), id=order)
 
 
 def outputs(env: TestEnvironment, workflow: Workflow[Any, Any]) -> list[str]:
@@ -98,10 +98,10 @@ def test_a_workflow_that_does_not_take_the_payload_does_not_stop_the_others(
 
 def test_ids_that_are_no_part_of_a_run_id_will_do(world: World) -> None:
     with world(app) as env:
-        for id in ("o/1", "o~1", "x" * 200):
-            publish(env, ORDERED, id)
+        for order in ("o/1", "o~1", "x" * 200):
+            publish(env, ORDERED, order)
             env.run_until_idle()
-            assert env.result(event_run_id(id, "fulfil")) == id
+            assert env.result(event_run_id(order, "fulfil")) == order
 
 
 def test_what_starts_runs_gives_its_headers_on(world: World) -> None:
@@ -189,7 +189,9 @@ def test_a_collector_goes_on_for_long_with_a_short_history() -> None:
             env.run_until_idle()
         assert env.count(together) == 100
         assert len(env.history("on.batched.together")) < 200
-        assert not [message for message in env.world.services.memory.mailbox("on.batched.together") if message.kind == "child"]
+        assert not [
+            message for message in env.world.services.memory.mailbox("on.batched.together") if message.kind == "child"
+        ]
 
 
 def test_a_payload_that_does_not_fit_is_in_no_batch(world: World, caplog: pytest.LogCaptureFixture) -> None:
