@@ -63,7 +63,6 @@ class Session:
         self._loaded = loaded
         self._waits = Waits()
         self._reviews: list[ReviewOperation] = []
-        self._unopened: list[DispatchedOperation] = []
         self._known: deque[KnownOperation | EffectOperation | TransactOperation] = deque()
         self._announcer = Announcer(
             ports, lease.run, execution.journal.outgoing, writer.streams, code_version=code_version
@@ -146,7 +145,7 @@ class Session:
             self._announcer.store()  # before bodies of steps run for long
             self._show_reviews()
             if self._dispatcher and self._ports.clock.monotonic() < self._ends:
-                self._dispatch()
+                self._mailbox.add(self._dispatcher.dispatch())
                 continue
             out_of_time = self._steps.start_due()
             if self._steps.running:
@@ -259,19 +258,6 @@ class Session:
             self._waits.remove(call)
             self._deliver(entry)
 
-    def _admit(self, operation: DispatchedOperation) -> None:
-        self._dispatcher.admit(operation)
-        if operation.open is None and operation.looks_first:
-            self._unopened.append(operation)
-        else:
-            self._waits.add(operation)
-
-    def _dispatch(self) -> None:
-        self._mailbox.add(self._dispatcher.dispatch())
-        for operation in [operation for operation in self._unopened if operation.open is not None]:
-            self._unopened.remove(operation)
-            self._waits.add(operation)
-
     def _await_step(self) -> None:
         """Until a body ends, a wait or a retry is due, or it is time to look whether a message has come."""
         clock = self._ports.clock
@@ -332,7 +318,8 @@ class Session:
                 case EffectOperation() | TransactOperation() | KnownOperation():
                     self._known.append(operation)
                 case DispatchedOperation():
-                    self._admit(operation)
+                    self._dispatcher.admit(operation)
+                    self._waits.add(operation)
                 case WaitOperation():
                     self._waits.add(operation)
                     if isinstance(operation, ReviewOperation):

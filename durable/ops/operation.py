@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 class Host(Protocol):
     """The execution, as far as operations need it."""
 
-    @property
-    def journal(self) -> Journal: ...
-    @property
-    def run_id(self) -> str: ...
-    @property
-    def links(self) -> Links: ...
+    journal: Journal
+    run_id: str
+    links: Links
 
 
 class Delivered:

@@ -188,7 +188,12 @@ async def other_runs(ctx: Context, order: Order) -> None:
     assert_type(await cart.call(Cart.add, "sku", n=2), int)
     assert_type(await cart.call(Cart.check_out, "coupon"), Receipt)
     assert_type(await cart.call(Cart.ping), bool)
+    assert_type(await cart.call(Cart.key), str)
+    assert_type(await cart.call(Cart.clear), None)
+    assert_type(await cart.signal(Cart.check_out, "coupon"), None)
+    assert_type(await cart.delayed("10m", id="later").signal(Cart.clear), None)
     assert_type(await cart.state(), Cart)
+    assert_type(ctx.entity_key, str)
 
 
 async def plain_calls(ctx: Context) -> None:
@@ -222,6 +227,12 @@ def callers(client: Client, order: Order) -> None:
     assert_type(client.get_state("o1", PROGRESS), float | None)
     assert_type(client.entity(Cart, "c").call(Cart.add, "sku"), int)
     assert_type(client.entity(Cart, "c").call(Cart.check_out, "coupon"), Receipt)
+    assert_type(client.entity(Cart, "c", timeout="5s", id="once").call(Cart.key), str)
+    client.entity(Cart, "c").delayed("1 day").signal(Cart.add, "sku")
+    assert_type(client.entity(Cart, "c").state(), Cart)
+    assert_type(client.start_with_message(fulfil, order, APPROVE, Approve(by="me"), id="o1"), RunHandle[Receipt])
+    assert_type(client.start_with_message(nightly, None, "go", 3, id="n", message_id="m").result(), int)
+    assert_type(client.start_with_message("fulfil", {}, "go", 3, id="n"), RunHandle[Any])
 
 
 def registrations(order: Order) -> None:

@@ -1,6 +1,6 @@
 """A small shop that the type checks play with: workflows, steps, an entity, typed names."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 from pydantic import BaseModel
@@ -157,12 +157,12 @@ dhl = Branch("dhl", quote, Order(id="o", total=1), "dhl")
 sku = Branch("sku", stock, "sku")
 
 
-# An entity. It is not registered: the types are what is checked, and this version cannot register one.
+# Entities
 
 
-@dataclass
-class Cart:
-    items: dict[str, int] = field(default_factory=dict[str, int])
+@app.entity
+class Cart(BaseModel):
+    items: dict[str, int] = {}
 
     def add(self, sku: str, n: int = 1) -> int:
         return n
@@ -173,7 +173,14 @@ class Cart:
     async def ping(self) -> bool:
         return True
 
+    def key(self, ctx: Context) -> str:
+        return ctx.entity_key
 
-class Other:
+    def clear(self) -> None:
+        self.items = {}
+
+
+@app.entity(name="Another", version=2, migrate=lambda old: old)
+class Other(BaseModel):
     def operate(self, n: int) -> int:
         return n

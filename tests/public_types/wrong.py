@@ -226,6 +226,14 @@ async def entity_operation_of_another_class(ctx: Context, order: Order) -> None:
     await ctx.entity(Cart, "c").call(Other.operate, 3)  # E
 
 
+async def entity_signal_with_another_argument(ctx: Context, order: Order) -> None:
+    await ctx.entity(Cart, "c").signal(Cart.check_out, 3)  # E
+
+
+async def entity_call_forgotten(ctx: Context, order: Order) -> None:
+    ctx.entity(Cart, "c").call(Cart.clear)  # E
+
+
 # Callers
 
 
@@ -259,6 +267,18 @@ def update_argument_of_another_type(client: Client, order: Order) -> None:
 
 def entity_argument_missing(client: Client, order: Order) -> None:
     client.entity(Cart, "c").call(Cart.add)  # E
+
+
+def entity_signal_of_another_class(client: Client, order: Order) -> None:
+    client.entity(Cart, "c").signal(Other.operate, 3)  # E
+
+
+def start_with_a_message_of_another_type(client: Client, order: Order) -> None:
+    client.start_with_message(fulfil, order, APPROVE, 3, id="o1")  # E
+
+
+def start_with_a_message_and_another_input(client: Client, order: Order) -> None:
+    client.start_with_message(fulfil, "o1", APPROVE, Approve(by="me"), id="o1")  # E
 
 
 def cancel_mode_that_does_not_exist(client: Client, order: Order) -> None:

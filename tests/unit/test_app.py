@@ -195,7 +195,6 @@ def test_a_validator_is_kept_with_the_type_of_its_update() -> None:
     [
         lambda app, workflow: app.entity(Order),
         lambda app, workflow: app.schedule("nightly", cron("0 2 * * ? *"), workflow),
-        lambda app, workflow: app.on_event(Event("paid", Order), workflow),
         lambda app, workflow: app.workflow(max_entries=10),
     ],
 )

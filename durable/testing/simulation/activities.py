@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from durable.adapters.memory import MemoryRunQueue, MemoryTimers, Received
-    from durable.engine.orchestrator import Orchestrator
+    from durable.adapters.memory import Received
+    from durable.adapters.memory.queues import MemoryQueue
     from durable.testing.simulation.baton import Actor
+    from durable.testing.simulation.fleet import Container
 
 
 @dataclass(slots=True, eq=False)
@@ -19,8 +20,9 @@ class Activity:
 
     number: int
     actor: Actor
-    container: Orchestrator | None
-    source: MemoryRunQueue | MemoryTimers | None
+    container: Container | None
+    """None of maintenance and of clients."""
+    source: MemoryQueue | None
     received: Sequence[Received]
     resumes_at: float = 0.0
     waits_for_load: bool = False

@@ -1,13 +1,12 @@
-"""What surrounds the orchestrators of one seed: how much goes wrong, and services with the quirks that this needs."""
+"""How much goes wrong around the orchestrators of one seed, and the clocks of their machines."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from durable.adapters.memory import MemoryRunQueue, VirtualClock
-from durable.adapters.memory.queues import MemoryQueue
+from durable.adapters.memory import VirtualClock
 from durable.errors import StoreUnavailable
 from durable.testing.simulation.violation import Violation
 
@@ -15,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random  # noqa: TID251 - handed in, seeded
 
-    from durable.ports import Clock
+SKEW: Final = 2.0
+"""How far a machine's clock may be off, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,14 @@ class Weather:
     """How often a turn looks at the run record while a step runs: where it hardly does, a lost turn writes on for longer."""
     prune_from: int
     fences_kept: int
+    skew: float
+    """How far clocks are off, at most."""
+    unruly: float
+    """Share of the messages of a standard queue that come twice or much later."""
+    threshold: float
+    """Timers further away than this are schedules."""
+    deploys_after: float | None
+    """When new code is deployed, in seconds from the start."""
 
     @property
     def roomy(self) -> bool:
@@ -56,6 +64,11 @@ def weather_of(random: Random) -> Weather:
         watch=random.choice([2.0, 1_000.0]),
         prune_from=random.choice([1, 4, 10, 50]),
         fences_kept=random.choice([0, 2, 8]),
+        # With clocks that are far off, a lease may run out while its turn is still under way: no fine weather.
+        skew=random.choice([0.0, 0.5] if fine else [0.0, 0.0, SKEW]),
+        unruly=random.choice([0.0, 0.0, 0.2]),
+        threshold=random.choice([60.0, 900.0]),
+        deploys_after=None if fine or random.random() < 0.6 else random.uniform(0, 60),
     )
 
 
@@ -70,11 +83,21 @@ class SimulatedClock(VirtualClock):
         self.on_sleep(max(0.0, seconds))
 
 
-class UnorderedRunQueue(MemoryRunQueue):
-    """A runs queue without groups: deliveries of one run overlap all the time."""
+class SkewedClock:
+    """The clock of one machine, which is a little off."""
 
-    def __init__(self, clock: Clock, *, visibility_timeout: float, max_receives: int) -> None:
-        MemoryQueue.__init__(self, clock, fifo=False, visibility_timeout=visibility_timeout, max_receives=max_receives)
+    def __init__(self, clock: VirtualClock, offset: float) -> None:
+        self._clock = clock
+        self._offset = offset
+
+    def now(self) -> float:
+        return self._clock.now() + self._offset
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
 
 
 class FailedTurns(logging.Handler):

@@ -154,9 +154,6 @@ def with_version(latest):
 @pytest.mark.parametrize(
     "missing",
     [
-        lambda ctx: ctx.wait_for_event("paid", str),
-        lambda ctx: ctx.callback("c", print, str, timeout="1h"),
-        lambda ctx: ctx.webhook("w"),
         lambda ctx: ctx.child(None),
         lambda ctx: ctx.start_child(None),
         lambda ctx: ctx.entity(int, "k"),

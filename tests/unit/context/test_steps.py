@@ -6,7 +6,7 @@ import pytest
 
 from durable.app import App
 from durable.context import Context
-from durable.errors import InvalidName, NotAvailable
+from durable.errors import InvalidName
 from durable.ops.step import TryStepOperation
 from durable.options import Step
 from tests.unit.context.running import operation_of, outcome_of
@@ -138,17 +138,6 @@ def test_a_wrong_argument_is_refused_with_what_to_write(wrong, says) -> None:
 def test_an_empty_name_is_refused() -> None:
     with pytest.raises(InvalidName, match="step name"):
         outcome_of(lambda ctx: ctx.step("", charge, "o"))
-
-
-def test_what_is_missing_cannot_be_hidden_by_the_workflow() -> None:
-    async def body(ctx: Context) -> None:
-        try:
-            await ctx.call(print_label, "o")
-        except Exception:  # noqa: BLE001 - that is what workflows do
-            await ctx.step(charge, "o")
-
-    with pytest.raises(NotAvailable, match=r"ctx.call is not available in this version of durable"):
-        operation_of(body)
 
 
 def test_an_undo_must_take_the_result_and_the_arguments() -> None:
