@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, ov
 from typing_extensions import TypeVar
 
 from durable import codec
-from durable.channels import Event
-from durable.context.collecting import Trigger, trigger_of
 from durable.context.entities import serving
+from durable.context.registering import Triggers
 from durable.definitions import Cron, RemoteStep, Singleton, Workflow, shape_of
 from durable.entities import VERSION_OF_WORKFLOW, define
 from durable.errors import UnknownWorkflow, WorkflowNotRegistered
@@ -25,7 +24,7 @@ from durable.model.entity import workflow_of
 from durable.model.ids import check_name
 from durable.model.lane import Order
 from durable.model.tags import check_tags
-from durable.options import RETRIES, Batch, Rate, count
+from durable.options import RETRIES, Rate, count
 from durable.pending import not_available
 from durable.propagation import Carrier, Carriers
 
@@ -65,7 +64,7 @@ class EntityDecorator(Protocol):
     def __call__(self, cls: C_E, /) -> C_E: ...
 
 
-class App(Generic[S]):
+class App(Triggers, Generic[S]):
     """Registers workflows and all that belongs to them; `services` builds what their steps use, once per process."""
 
     @overload
@@ -73,13 +72,11 @@ class App(Generic[S]):
     @overload
     def __init__(self, name: str, *, services: Callable[[], S]) -> None: ...
     def __init__(self, name: str, *, services: Callable[[], Any] | None = None) -> None:
+        super().__init__()
         self.name = check_name("app name", name)
         self._workflows: dict[str, dict[str, Workflow[Any, Any]]] = {}
         self._remote_steps: dict[str, RemoteStep[..., Any]] = {}
         self._queues: dict[str, FlowQueue] = {}
-        self._triggers: dict[str, list[Trigger]] = {}
-        self._internal: dict[str, Workflow[Any, Any]] = {}
-        """Workflows of our own: found by their runs, not listed."""
         self.carriers = Carriers()
         """What is carried from where a run is started to where its steps run: see `propagate`."""
         self._build_services = services
@@ -183,7 +180,7 @@ class App(Generic[S]):
 
     def find(self, name: str, version: str) -> Workflow[Any, Any]:
         """The workflow that a run was started on; raises UnknownWorkflow if this code does not have it."""
-        found = self._workflows.get(name, {}).get(version) or self._internal.get(name)
+        found = self._workflows.get(name, {}).get(version) or self.collectors.get(name)
         if found is None:
             known = ", ".join(f"{w.name} {w.version}" for w in self.workflows if w.name == name) or self._known()
             raise UnknownWorkflow(name, version, known)
@@ -312,59 +309,6 @@ class App(Generic[S]):
         """Every queue that is limited, by name."""
         return self._queues
 
-    # Events
-
-    @overload
-    def on_event(self, event: Event[T], workflow: Workflow[T, Any], /) -> None: ...
-    @overload
-    def on_event(
-        self,
-        event: Event[T],
-        workflow: Workflow[list[T], Any],
-        /,
-        *,
-        batch: Batch,
-        debounce: Duration | None = None,
-        key: str | None = None,
-    ) -> None: ...
-    @overload
-    def on_event(
-        self, event: Event[T], workflow: Workflow[list[T], Any], /, *, debounce: Duration, key: str | None = None
-    ) -> None: ...
-    def on_event(
-        self,
-        event: Event[Any],
-        workflow: Workflow[Any, Any],
-        /,
-        *,
-        batch: Batch | None = None,
-        debounce: Duration | None = None,
-        key: str | None = None,
-    ) -> None:
-        """Starts a run of the workflow for every event of this name; or, collected, for several of them, as a list.
-
-        Args:
-            event: The event.
-            workflow: What it starts: the input is the payload, or the list of payloads.
-            batch: A run gets so many events, or those that came in its window.
-            debounce: A run gets what came until there was no event for so long.
-            key: A field of the payload ("customer.id"): events are collected apart for each of its values.
-
-        Raises:
-            ValueError: It is registered twice, or the payload has no such field.
-            TypeError: The workflow takes something else.
-        """
-        trigger = trigger_of(event, workflow, batch=batch, debounce=debounce, key=key)
-        if any(other.workflow.name == workflow.name for other in self.triggers(event.name)):
-            raise ValueError(f'event "{event.name}" starts workflow "{workflow.name}" already')
-        self._triggers.setdefault(event.name, []).append(trigger)
-        if trigger.collector is not None:
-            self._internal[trigger.collector.name] = trigger.collector
-
-    def triggers(self, event: str) -> Sequence[Trigger]:
-        """What an event of this name starts."""
-        return self._triggers.get(event, ())
-
     # Entities
 
     @overload
@@ -419,6 +363,7 @@ class App(Generic[S]):
     def schedule(self, name: str, when: Cron, workflow: Workflow[Any, Any], /, *_input: Any) -> None:
         """Starts a run of the workflow at every occurrence."""
         not_available("app.schedule")
+
 
 def _names_around(fn: Callable[..., Any]) -> Mapping[str, Any]:
     """The local names where a local function, or class, is being registered: its annotations may name classes among them."""

@@ -138,7 +138,7 @@ class EntityDefinition:
             if held.version < self.version and self.migrate is not None:
                 return self.cls.model_validate(self.migrate(held.state))
             return cast("BaseModel", codec.decode(held.state_text, self.cls))
-        except Exception as problem:  # the author's migrate may raise anything: nothing is lost while the run is blocked
+        except Exception as problem:  # noqa: BLE001 - the author's migrate may raise anything
             reason = codec.reason_of(problem) if isinstance(problem, ValueError) else repr(problem)
             raise UndecodableHistory(where, codec.type_name(self.cls), reason) from None
 
@@ -172,7 +172,9 @@ def define(
         ValueError: It is registered already, or the version is no number from 1 on.
     """
     if not _is_model(cls):
-        raise TypeError(f"entity {_shown(cls)} must be a class that derives from pydantic's BaseModel: its fields are the state")
+        raise TypeError(
+            f"entity {_shown(cls)} must be a class that derives from pydantic's BaseModel: its fields are the state"
+        )
     if isinstance(version, bool) or version < 1:
         raise ValueError(f"@app.entity(version=...) counts from 1 on, not {version!r}")
     if _MARK in cls.__dict__:
@@ -236,7 +238,10 @@ def _operation(entity: str, name: str, fn: Callable[..., Any], names: Mapping[st
     takes_context = len(parameters) > 1 and _is_context(parameters[1])
     first = 2 if takes_context else 1
     own = parameters[first:]
-    if not parameters or parameters[0].kind not in {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}:
+    if not parameters or parameters[0].kind not in {
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    }:
         raise TypeError(f"operation {entity}.{name} takes no self")
     if any(_is_context(parameter) for parameter in own):
         raise TypeError(f"operation {entity}.{name}: the context comes right after self")

@@ -23,7 +23,7 @@ from durable.ops.timer import TimerOperation
 from durable.unwinding import unwind
 
 if TYPE_CHECKING:
-    from durable.app import App
+    from durable.flow import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,9 @@ class Execution:
         started_at: float,
         waits: Sequence[Wait] = (),
         waits_digest: str | None = None,
+        waited_for: str = "",
         links: Links | None = None,
-        app: App[Any] | None = None,
+        app: Registry | None = None,
     ) -> None:
         self.info = info
         self.run_id = info.id
@@ -83,6 +84,7 @@ class Execution:
         self.links = links or Links(run_id=info.id, public_url=NOWHERE)
         title = f"run {info.id} ({info.workflow} {info.version})"
         self.journal = Journal(title, history, waits, waits_digest)
+        self.journal.waited_for = waited_for
         self.loop = self.journal.loop = WorkflowLoop(started_at, self._make_timer)
         self.skipped: list[Entry] = []
         """Results that came after their operation had been cancelled."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import types
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from durable.options import Rate
 
 _NO_FIELDS: Final = (str, bytes, int, float, bool, type(None), list, tuple, set, frozenset)
+
+
+class Registry(Protocol):
+    """An app, as far as calls of remote steps need it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def remote_steps(self) -> Mapping[str, RemoteStep[..., Any]]: ...
+    @property
+    def queues(self) -> Mapping[str, FlowQueue]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 S_co = TypeVar("S_co", covariant=True, default=None)
 
-Source = Literal["step", "join", "race", "block", "child", "callback"]
+Source = Literal["step", "join", "race", "block", "child", "callback", "entity"]
 
 
 # Generic values have no slots: frozen ones with slots fail when they are made as `Ok[int](3)`.

@@ -14,7 +14,7 @@ from durable.app import App
 from durable.client import Client, StatusFilter
 from durable.errors import ErrorInfo, InvalidInput, Misuse, RunEnded, RunError
 from durable.model.entry import Entry
-from durable.model.ids import check_run_id
+from durable.model.ids import PREFIX_OF_ENTITIES, check_run_id
 from durable.model.message import StoredMessage
 from durable.model.run import TERMINAL, Run, Status
 from durable.ports import Ports, RunSummary
@@ -72,6 +72,7 @@ class Runs:
                 "tags": list(workflow.tags),
             }
             for workflow in self._app.workflows
+            if not workflow.name.startswith(PREFIX_OF_ENTITIES)
         ]
 
     def start(

@@ -78,15 +78,23 @@ def check_payload(what: str, text: str | None) -> None:
 
 def check_entry(entry: Entry) -> None:
     """Refuses an entry that would not fit into an item."""
-    parts: list[str] = []
     for part in (*entry.carried, entry):
         check_payload(f'the result of "{part.location}"', part.value)
+        check_payload(f'what undoing "{part.location}" is given', part.compensation and part.compensation.args)
+    size = entry_bytes(entry)
+    if size > ITEM_BYTES:
+        raise LimitExceeded(f'the result of "{entry.location}"', size, ITEM_BYTES, instead=_BY_REFERENCE)
+
+
+def entry_bytes(entry: Entry) -> int:
+    """The size of an entry as an item, or a smaller number where it is far from the limit."""
+    parts: list[str] = []
+    for part in (*entry.carried, entry):
         error = None if part.error is None else error_text(part.error)
         messages = messages_text(part.messages) if part.messages else None
         undo = None if part.compensation is None else part.compensation.args
-        check_payload(f'what undoing "{part.location}" is given', undo)
         parts += [text for text in (part.value, error, messages, undo) if text is not None]
-    _check_item(f'the result of "{entry.location}"', parts)
+    return _item_bytes(parts)
 
 
 def check_message(message: StoredMessage) -> None:
@@ -126,7 +134,9 @@ def check_idempotency_key(key: str) -> None:
 
 def check_ticket(ticket: Ticket) -> None:
     """Refuses a ticket that would not fit into an item."""
-    _check_item(f'what "{ticket.holder}" is to do', [ticket.action])
+    size = _item_bytes([ticket.action])
+    if size > ITEM_BYTES:
+        raise LimitExceeded(f'what "{ticket.holder}" is to do', size, ITEM_BYTES, instead=_BY_REFERENCE)
 
 
 def check_envelope(envelope: Envelope, body: str) -> None:
@@ -140,10 +150,9 @@ def check_envelope(envelope: Envelope, body: str) -> None:
         raise LimitExceeded("a queue message", size, QUEUE_BYTES, instead=_BY_REFERENCE)
 
 
-def _check_item(what: str, parts: list[str]) -> None:
+def _item_bytes(parts: list[str]) -> int:
+    """Texts of an item as they are stored; those that fit in any case are not looked at closely."""
     if sum(len(part) * 4 for part in parts) <= ITEM_BYTES - _OVERHEAD:
-        return
+        return 0
     packed = [pack(part) for part in parts]
-    size = sum(len(part if isinstance(part, bytes) else part.encode()) for part in packed) + _OVERHEAD
-    if size > ITEM_BYTES:
-        raise LimitExceeded(what, size, ITEM_BYTES, instead=_BY_REFERENCE)
+    return sum(len(part if isinstance(part, bytes) else part.encode()) for part in packed) + _OVERHEAD

@@ -144,10 +144,9 @@ class EntityCalls(ClientPart):
         run = self.ports.store.get(run_id)
         if run is not None and run.ended:
             raise RunEnded(run_id, run.status)
+        start = definition.start(key, self._headers(None))
         self.ports.runs.send(
-            Deliver(
-                run_id=run_id, id=message_id, name=CALL, kind="entity", body=call.to_text(), start=definition.start(key, {})
-            )  # fmt: skip
+            Deliver(run_id=run_id, id=message_id, name=CALL, kind="entity", body=call.to_text(), start=start)
         )
         return run_id, message_id
 

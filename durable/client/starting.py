@@ -18,7 +18,7 @@ from durable.errors import (
 )
 from durable.lanes import Waiting
 from durable.model.envelope import Start
-from durable.model.ids import check_name, check_new_run_id
+from durable.model.ids import PREFIX_OF_ENTITIES, check_name, check_new_run_id
 from durable.model.lane import Full, slot_reason
 from durable.model.run import Run, pending_run
 from durable.model.tags import check_tags
@@ -37,6 +37,11 @@ OnConflict = Literal["return", "error", "replace-terminal"]
 
 def registered(app: App[Any], workflow: Workflow[Any, Any] | str) -> Workflow[Any, Any]:
     """The app's workflow of this name and version, by a name alone the newest; raises WorkflowNotRegistered."""
+    name = workflow if isinstance(workflow, str) else workflow.name
+    if name.startswith(PREFIX_OF_ENTITIES):
+        raise InvalidName(
+            "workflow", name, "no entity: it begins with the first call of it, client.entity(Cart, key).call(...)"
+        )
     if isinstance(workflow, str):
         return app.newest(workflow)
     try:

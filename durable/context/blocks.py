@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-SOURCES: Final[tuple[Source, ...]] = ("step", "join", "race", "block", "child", "callback")
+SOURCES: Final[tuple[Source, ...]] = ("step", "join", "race", "block", "child", "callback", "entity")
 
 
 class Blocks(Part):
@@ -77,8 +77,8 @@ class Blocks(Part):
     ) -> Op[Ok[T] | Failed]:
         """As `try_step`, for a block: failures of operations are returned, errors of the block's own code raised.
 
-        `catch` says whose failures are returned: of steps, joins, races and blocks by default. A failure that asks for
-        a rollback is never kept here.
+        `catch` says whose failures are returned: all of them by default. A failure that asks for a rollback
+        is never kept here.
         """
         known = _body("ctx.try_block", body, "a function of the context")
         unknown = [source for source in catch if source not in SOURCES]

@@ -6,15 +6,12 @@ but events, so between two batches it costs nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final
 
-from durable import codec
 from durable.channels import Signal
-from durable.context.matching import path_of
 from durable.definitions import Workflow
-from durable.model.duration import Duration, seconds
 from durable.model.ids import derived_id
 from durable.model.limits import PAYLOAD_BYTES
 from durable.model.subscription import at_path, event_run_id
@@ -24,9 +21,7 @@ from durable.values import Continue
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from durable.channels import Event
     from durable.context.context import Context
-    from durable.options import Batch
 
 MOST: Final = 1000
 """Events of one run, where no batch says a size."""
@@ -61,55 +56,6 @@ class CollectedEvent:
 
 
 COLLECTED: Final = Signal("event", CollectedEvent)
-
-
-def trigger_of(
-    event: Event[Any],
-    workflow: Workflow[Any, Any],
-    *,
-    batch: Batch | None,
-    debounce: Duration | None,
-    key: str | None,
-) -> Trigger:
-    """What `app.on_event` registers, checked."""
-    what = f'app.on_event("{event.name}", {workflow.name})'
-    if not workflow.takes_input:
-        raise TypeError(f"{what}: the workflow takes no input, and the event brings one")
-    if batch is None and debounce is None:
-        if key is not None:
-            raise ValueError(f"{what}: key=... is for events that are collected: add batch=... or debounce=...")
-        return Trigger(event=event.name, workflow=workflow, item_type=workflow.input_type)
-    if workflow.singleton is not None:
-        raise TypeError(f"{what}: a singleton's key is in the input, and the input of collected events is a list")
-    trigger = Trigger(
-        event=event.name,
-        workflow=workflow,
-        item_type=_item_type(what, event, workflow),
-        size=MOST if batch is None else batch.size,
-        window=None if batch is None else batch.window,
-        debounce=None if debounce is None else seconds(debounce, "app.on_event(debounce=...)", minimum=0.001),
-        key=None if key is None else path_of(f"{what}, key={key!r}", event.type, key)[0],
-    )
-    collector = Workflow[Any, Any](
-        name=f"{workflow.name} on {event.name}",
-        version="1",
-        fn=collecting(trigger),
-        takes_input=False,
-        input_type=type(None),
-        output_type=type(None),
-    )
-    return replace(trigger, collector=collector)
-
-
-def _item_type(what: str, event: Event[Any], workflow: Workflow[Any, Any]) -> Any:
-    declared = workflow.input_type
-    arguments = get_args(declared)
-    if declared is not list and (get_origin(declared) is not list or len(arguments) != 1):
-        raise TypeError(
-            f"{what}: collected events are a list, and the workflow takes {codec.type_name(declared)}. "
-            f"Declare its input as list[{codec.type_name(event.type)}]."
-        )
-    return arguments[0] if arguments else codec.UNTYPED
 
 
 def collector_id(trigger: Trigger, payload: object) -> str:

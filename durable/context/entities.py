@@ -212,7 +212,9 @@ class _Performing:
 
     def _failed(self, held: Held, call: EntityCall, message_id: str, error: Exception) -> Held:
         if call.caller is None:
-            self._ctx.log.warning("%s.%s failed, and nobody waits for it: %r", self._definition.name, call.operation, error)
+            self._ctx.log.warning(
+                "%s.%s failed, and nobody waits for it: %r", self._definition.name, call.operation, error
+            )
             return held
         return replace(held, answer=Answer(id=message_id, caller=call.caller, error=failures.record(error)))
 
@@ -222,7 +224,9 @@ class _Performing:
         if size <= PAYLOAD_BYTES:
             return after
         what = f"what entity {self._definition.name} holds, with the answer"
-        return self._failed(before, call, message_id, LimitExceeded(what, size, PAYLOAD_BYTES, instead="Keep less of it."))
+        return self._failed(
+            before, call, message_id, LimitExceeded(what, size, PAYLOAD_BYTES, instead="Keep less of it.")
+        )
 
 
 def _given(operation: EntityOperation, arguments: Any) -> tuple[list[Any], dict[str, Any]]:

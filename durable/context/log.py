@@ -12,12 +12,12 @@ PARENT: Final = "durable.workflow"
 
 
 class RunLogger(logging.Logger):
-    """A logger of its own for each run, below `durable.workflow`; records carry `run_id` and `workflow`."""
+    """A logger of its own for each run, below the logger of its name; records carry `run_id` and `workflow`."""
 
     def __init__(self, execution: Execution) -> None:
         super().__init__(f"{PARENT}.{execution.info.workflow}")
         self._execution = execution
-        self.parent = logging.getLogger(PARENT)
+        self.parent = logging.getLogger(self.name)  # its level and handlers are the workflow's
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
         return self._execution.live and super().isEnabledFor(level)

@@ -20,7 +20,7 @@ from durable.pending import as_child
 from durable.values import Failed, Ok
 
 if TYPE_CHECKING:
-    from durable.app import App
+    from durable.flow import Registry
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -202,7 +202,7 @@ def _passed_function(operation: str, fn: Any) -> Callable[..., Any]:
             raise _called_instead_of_passed(operation, fn)
 
 
-def _passed_remote_step(fn: Any, app: App[Any] | None) -> RemoteStep[..., Any]:
+def _passed_remote_step(fn: Any, app: Registry | None) -> RemoteStep[..., Any]:
     if not isinstance(fn, RemoteStep):
         raise TypeError(
             f"ctx.call() takes a function that @app.remote_step has registered, not {_shown(fn)}: "

@@ -31,22 +31,26 @@ def start_child(ports: Ports, parent: Run, entry: Entry) -> StoredMessage | None
 
 
 def _start(ports: Ports, parent: Run, start: ChildStart) -> StoredMessage | None:
-    run, stored_input = pending_run(
-        id=start.id, workflow=start.workflow, version=start.version, input=start.input,
-        input_digest=codec.digest(start.input), writer=ports.new_id(), now=ports.clock.now(), tags=start.tags,
-        parent=parent.id, parent_location=start.location or None, headers=parent.headers, lane=start.lane,
-    )  # fmt: skip
-    answer = ports.store.create(run, input=stored_input)
+    answer, digest_of_input = _create(ports, parent, start)
     match answer:
         case Created(child):
             ports.runs.send(Start(run_id=child.id, id=ports.new_id()))
             return None
         case Exists(child):
-            return _existing(ports, parent, start, child, run.input_digest)
+            return _existing(ports, parent, start, child, digest_of_input)
         case KeyTaken():
             raise AssertionError("a child is started without an idempotency key")
         case _:
             assert_never(answer)
+
+
+def _create(ports: Ports, parent: Run, start: ChildStart) -> tuple[Created | Exists | KeyTaken, str]:
+    run, stored_input = pending_run(
+        id=start.id, workflow=start.workflow, version=start.version, input=start.input,
+        input_digest=codec.digest(start.input), writer=ports.new_id(), now=ports.clock.now(), tags=start.tags,
+        parent=parent.id, parent_location=start.location or None, headers=parent.headers, lane=start.lane,
+    )  # fmt: skip
+    return ports.store.create(run, input=stored_input), run.input_digest
 
 
 def _existing(ports: Ports, parent: Run, start: ChildStart, child: Run, input_digest: str) -> StoredMessage | None:
@@ -99,19 +103,30 @@ def end_message_id(run: Run, location: str) -> str:
     return f"end:{run.id}:{run.epoch}:{digest(location, 'child')}"
 
 
-def close_child(ports: Ports, child: str, mode: CloseMode) -> None:
-    """Asks a child to end. It does so in a turn of its own."""
+def close_started(ports: Ports, parent: Run, start: ChildStart, mode: CloseMode) -> None:
+    """Asks a child to end that its parent has recorded. Where it does not exist, it does from now on, and never begins.
+
+    Otherwise an invocation that had lost the parent, and stood still before it started the child, would start it now.
+    """
+    if not close_child(ports, start.id, mode):
+        _create(ports, parent, start)
+        close_child(ports, start.id, mode)
+
+
+def close_child(ports: Ports, child: str, mode: CloseMode) -> bool:
+    """Asks a child to end; False if there is none. It does so in a turn of its own."""
     store, now = ports.store, ports.clock.now()
     run = store.get(child)
     while run is not None and run.successor is not None:
         run = store.get(run.successor)
     if run is None or run.ended:
-        return
+        return run is not None
     if mode == "terminate":
         store.terminate(run.id, now=now, reason="its parent was terminated")
     else:
         store.request_cancel(run.id, mode=mode, now=now)
     ports.runs.send(Wake(run_id=run.id, id=ports.new_id(), reason="closed by its parent"))
+    return True
 
 
 def _message(ports: Ports, start: ChildStart, id: str, end: Ended) -> StoredMessage:

@@ -60,10 +60,11 @@ class Handover:
 
     def settle(
         self, operation: ContinuationOperation, *, entries: Sequence[Entry], unread: Sequence[StoredMessage],
-        annotations: tuple[tuple[str, ...], Attributes], wakes: int,
+        annotations: tuple[tuple[str, ...], Attributes], wakes: int, watched: bool,
     ) -> Run | None:  # fmt: skip
         """None once the run has ended and its successor exists; the run record if the turn must look again."""
         self._app.find(operation.workflow.name, operation.workflow.version)
+        self._run = replace(self._run, watched=watched)
         self._bury(entries)
         first = generation_of(self._run.id, self._run.lineage) + 1
         for number in range(first, first + NUMBERS_TRIED):

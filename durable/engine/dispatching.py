@@ -124,12 +124,12 @@ class Dispatcher:
         """When a call is to be dispatched again or looked at, seconds since 1970."""
         return self._calls.next_due
 
-    def answered(self, call: CallOperation, message: StoredMessage) -> Entry:
+    def answer(self, call: CallOperation, message: StoredMessage) -> None:
         """Records what became of the attempt under way: the result of the call, or a failure after which it goes on."""
-        return self._recorded(call, self._calls.answered(call, message))
+        self._recorded(call, self._calls.answered(call, message))
 
-    def overdue(self) -> tuple[CallOperation, Entry] | None:
-        """Looks at the calls that it is time for; gives the first of whose attempt the end was recorded.
+    def give_up_overdue(self) -> bool:
+        """Looks at the calls that it is time for, until the end of an attempt was recorded.
 
         Those whose next attempt is due are new again.
         """
@@ -138,13 +138,13 @@ class Dispatcher:
             if opened is None:
                 self._new.append(call)
             elif (entry := self._calls.overdue(call, opened)) is not None:
-                return call, self._recorded(call, entry)
-        return None
+                self._recorded(call, entry)
+                return True
+        return False
 
-    def _recorded(self, call: CallOperation, entry: Entry) -> Entry:
-        if entry.mark:
-            self._deliver(entry)
-            self._calls.watch(call)
-        else:
+    def _recorded(self, call: CallOperation, entry: Entry) -> None:
+        if not entry.mark:
             self.done(call)
-        return entry
+        self._deliver(entry)
+        if entry.mark:
+            self._calls.watch(call)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from durable import codec
 from durable.engine.calls import attempt_over, close_attempt, leave_lane, send_attempt
-from durable.engine.children import close_child, start_child
+from durable.engine.children import close_child, close_started, start_child
 from durable.engine.entities import answer_recorded
 from durable.engine.events import subscribe, unsubscribe
 from durable.engine.sending import send_recorded
@@ -50,7 +50,7 @@ def close(ports: Ports, run: Run, opened: Entry, mode: CloseMode) -> None:
         case "child" | "start":
             start = child_start_from(opened.value)
             if start.close == "cancel":
-                close_child(ports, start.id, mode)
+                close_started(ports, run, start, mode)
         case "call":
             close_attempt(ports, run, opened, "the run does not wait for it any more")
         case "wait":
@@ -90,5 +90,3 @@ def still_open(entries: Iterable[Entry]) -> Iterator[Entry]:
         elif entry.kind == "start" and entry.error is None and entry.location not in heard:
             latest[entry.location] = entry
     return iter(latest.values())
-
-

@@ -34,6 +34,11 @@ class Lease:
     run: Run
     ends: float
 
+    def knowing(self, run: Run) -> Lease:
+        """The same right, with what the record says now that others have asked for."""
+        asked = replace(self.run, wakes=run.wakes, cancel_requested=run.cancel_requested, watched=run.watched)
+        return Lease(asked, self.ends)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:

@@ -67,8 +67,13 @@ def open_execution(app: App, run: Run, loaded: Loaded, links: Links | None = Non
     )  # fmt: skip
     return Execution(
         _program(workflow, run, loaded), info, history=loaded.entries, started_at=started_at, waits=run.waits,
-        waits_digest=run.waits_digest, links=links, app=app,
+        waits_digest=run.waits_digest, waited_for=_waited_for(run), links=links, app=app,
     )  # fmt: skip
+
+
+def _waited_for(run: Run) -> str:
+    """In words, as far as the record still says: the reason of a blocked run is another one."""
+    return run.reason or "" if run.status == "suspended" else ", ".join(run.waiting_for)
 
 
 def _program(workflow: Workflow[Any, Any], run: Run, loaded: Loaded) -> Callable[[Execution], Coroutine[Any, Any, Any]]:

@@ -62,7 +62,10 @@ def pay(ports: Ports, run: Run, entries: Sequence[Entry] | None = None) -> None:
         for watcher in _watchers(ports, run):
             ports.runs.send(
                 Deliver(
-                    run_id=watcher.run_id, id=end_message_id(run, watcher.location), name=watcher.location, kind="child",
+                    run_id=watcher.run_id,
+                    id=end_message_id(run, watcher.location),
+                    name=watcher.location,
+                    kind="child",
                     body=end,
                 )  # fmt: skip
             )

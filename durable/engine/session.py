@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from durable.ports import Ports
     from durable.propagation import Carriers
 
+
 class Session:
     """Everything that one turn performs. Results are recorded one at a time and delivered in that order."""
 
@@ -98,6 +99,11 @@ class Session:
         return self._announcer.annotations
 
     @property
+    def run(self) -> Run:
+        """The record as this turn knows it: somebody may have cancelled it meanwhile, or want to know of its end."""
+        return self._run
+
+    @property
     def wakes(self) -> int:
         """The count of wakes that this turn has taken into account."""
         return self._wakes
@@ -114,7 +120,7 @@ class Session:
     def look_again(self, run: Run) -> None:
         """Something asked for a turn meanwhile. The count comes first: what arrives after it moves it again."""
         self._wakes = run.wakes
-        self._run = replace(self._run, cancel_requested=run.cancel_requested)
+        self._run = replace(self._run, cancel_requested=run.cancel_requested, watched=run.watched)
         self._mailbox.add(load_messages(self._ports, self._run))
 
     def begin(self) -> None:
@@ -189,7 +195,7 @@ class Session:
 
     def _record_next(self) -> bool:
         ready = self._record_known() or self._record_cancellation() or self._record_ready_wait()
-        return ready or self._record_overdue_call()
+        return ready or self._dispatcher.give_up_overdue()  # a result that is here counts, whatever the time
 
     def _record_cancellation(self) -> bool:
         """Before any wait: what the run is cancelled out of consumes nothing more."""
@@ -227,7 +233,7 @@ class Session:
             return True
         if isinstance(wait, CallOperation):
             self._mailbox.consume(ready.messages)
-            self._end_attempt(wait, self._dispatcher.answered(wait, ready.messages[0]))
+            self._dispatcher.answer(wait, ready.messages[0])
             return True
         if not ready.messages and given_more_time(self._ports, self._run.id, self._waits, wait):
             return True
@@ -245,18 +251,6 @@ class Session:
             self._dispatcher.done(wait)
         self._deliver(entry)
         return True
-
-    def _record_overdue_call(self) -> bool:
-        """After the messages: a result that is here counts, whatever the time."""
-        ended = self._dispatcher.overdue()
-        if ended is not None:
-            self._end_attempt(*ended)
-        return ended is not None
-
-    def _end_attempt(self, call: CallOperation, entry: Entry) -> None:
-        if not entry.mark:  # else another attempt follows
-            self._waits.remove(call)
-            self._deliver(entry)
 
     def _await_step(self) -> None:
         """Until a body ends, a wait or a retry is due, or it is time to look whether a message has come."""

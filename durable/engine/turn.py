@@ -107,7 +107,7 @@ class Turns:
         loaded = replace(loaded, entries=pruner.begin(loaded.entries), buried=consumed)
         lease = Lease(replace(run, pruned=pruner.pruned), lease.ends)
         if dead_turns(loaded, run.epoch, run.clean_epoch, run.released_epoch) > self.options.dead_turns:
-            self._settle(lease, loaded, writer, settling.dead(run, self.ports.clock.now()))
+            self._insist(lease, loaded, writer, settling.dead(run, self.ports.clock.now()))
             return
         admitted_lease = self._in_line(lease, loaded, writer)
         if admitted_lease is None:
@@ -147,8 +147,9 @@ class Turns:
             moved = self._settle(lease, loaded, writer, settlement, run.wakes)
             if moved is None:
                 return None
-            run = replace(run, wakes=moved.wakes, cancel_requested=moved.cancel_requested)  # perhaps it has its slot
-        return Lease(run, lease.ends)
+            lease = lease.knowing(moved)
+            run = lease.run  # perhaps it has its slot
+        return lease
 
     def _play(self, lease: Lease, loaded: Loaded, writer: EntryWriter, execution: Execution, session: Session) -> None:
         """Goes on until the run record says so, looking again whenever something asked for a turn meanwhile."""
@@ -171,10 +172,11 @@ class Turns:
     ) -> Run | None:  # fmt: skip
         """Settles, unless something asked for a turn meanwhile; a run that goes on elsewhere need not look again."""
         writer.flush()
+        lease = Lease(session.run, lease.ends)
         if isinstance(pause, Continues):
             writer.confirm()  # what it buries must have been consumed by entries that count
             return handover.settle(
-                pause.operation, entries=[*loaded.entries, *writer.written], unread=session.messages,
+                pause.operation, watched=session.run.watched, entries=[*loaded.entries, *writer.written], unread=session.messages,
                 annotations=session.annotations, wakes=session.wakes,
             )  # fmt: skip
         settlement = self._settlement(lease, execution, session, pause)
@@ -248,8 +250,7 @@ class Turns:
         settlement = settling.blocked(lease.run, misuse, self.code_version, now)
         moved = self._settle(lease, loaded, writer, settlement, lease.run.wakes)
         if moved is not None:  # perhaps somebody asks for its end
-            run = replace(lease.run, wakes=moved.wakes, cancel_requested=moved.cancel_requested)
-            self._blocked(Lease(run, lease.ends), loaded, writer, misuse)
+            self._blocked(lease.knowing(moved), loaded, writer, misuse)
 
     def _stop(self, lease: Lease, loaded: Loaded, writer: EntryWriter, ending: Ending) -> None:
         settlement = settling.stopped(lease.run, ending, unread=loaded.unread, now=self.ports.clock.now())
@@ -289,6 +290,7 @@ class Turns:
         """Settles whatever asked for a turn meanwhile; a message that came is counted."""
         moved = self._settle(lease, loaded, writer, settlement, lease.run.wakes)
         while moved is not None:
+            lease = lease.knowing(moved)
             unread = replace(loaded, messages=list(load_messages(self.ports, lease.run))).unread
             settlement = settling.due_at_once(replace(settlement, undelivered=unread), self.ports.clock.now())
             moved = self._settle(lease, loaded, writer, settlement, moved.wakes)

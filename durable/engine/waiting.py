@@ -6,6 +6,8 @@ import heapq
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from durable.ops.dispatched import DispatchedOperation
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -20,9 +22,12 @@ class Waits:
         self._timed: list[tuple[float, int, WaitOperation]] = []
         self._immediate: list[tuple[int, WaitOperation]] = []
         self._listening: defaultdict[str, dict[str, WaitOperation]] = defaultdict(dict)
+        self._unopened: list[DispatchedOperation] = []
+        """What they find when they are dispatched beats a deadline that has passed: until then they wait for nothing."""
 
     def __iter__(self) -> Iterator[WaitOperation]:
         """In the order in which they were taken in, without those that the workflow has cancelled."""
+        self._take_opened()
         self._waits = {key: wait for key, wait in self._waits.items() if not wait.dead}
         return iter(list(self._waits.values()))
 
@@ -31,6 +36,9 @@ class Waits:
 
     def add(self, wait: WaitOperation) -> None:
         """Takes in a wait that the workflow has come to."""
+        if isinstance(wait, DispatchedOperation) and wait.looks_first and wait.open is None:
+            self._unopened.append(wait)
+            return
         self._waits[wait.key] = wait
         if wait.deadline is not None:
             if wait.immediate:
@@ -53,6 +61,7 @@ class Waits:
 
     def candidates(self, channels: Iterable[str]) -> Iterator[WaitOperation]:
         """Every wait that may resolve next: those that listen to these channels, and the first timer of each sort."""
+        self._take_opened()
         seen: set[str] = set()
         for channel in channels:
             listeners = [self._listening.get(channel, {})]
@@ -69,9 +78,16 @@ class Waits:
     @property
     def next_deadline(self) -> float | None:
         """When the first timer is due, seconds since 1970."""
+        self._take_opened()
         immediate, timed = self._first_immediate(), self._first_timed()
         deadlines = [wait.deadline for wait in (immediate, timed) if wait is not None and wait.deadline is not None]
         return min(deadlines, default=None)
+
+    def _take_opened(self) -> None:
+        if self._unopened:
+            waits, self._unopened = self._unopened, []
+            for wait in waits:
+                self.add(wait)
 
     def _first_timed(self) -> WaitOperation | None:
         while self._timed:

@@ -82,6 +82,8 @@ class Journal:
     def __init__(self, title: str, entries: Iterable[Entry], waits: Sequence[Wait], waits_digest: str | None) -> None:
         self.loop: WorkflowLoop
         self.title = title
+        self.waited_for = ""
+        """What the run was last seen to wait for, in words; the waits themselves are known by their hashes only."""
         entries = sorted(entries, key=lambda entry: (entry.epoch, entry.n))
         self.progress, self.sealed, entries = seal(entries)
         self.records: dict[str, Record] = {}
@@ -242,7 +244,8 @@ class Journal:
         if self.unclaimed:
             raise self.diverged("there are records that the code does not ask for")
         if self._waits_left():
-            raise self.diverged("the run waits for something that the code does not wait for any more")
+            told = f" ({self.waited_for})" if self.waited_for else ""
+            raise self.diverged(f"the run waits for something that the code does not wait for any more{told}")
 
     def check_all_delivered(self) -> None:
         """Called at the end of the workflow: what is recorded one at a time cannot be left over."""

@@ -102,7 +102,9 @@ def first_look(order: CallOrder, opened_at: float) -> float:
     return opened_at + min(order.pickup, order.shortest) + SLACK
 
 
-def judge(order: CallOrder, opened_at: float, row: TaskRow | None, now: float, *, queued: bool = False) -> float | Overdue:
+def judge(
+    order: CallOrder, opened_at: float, row: TaskRow | None, now: float, *, queued: bool = False
+) -> float | Overdue:
     """When to look again at an attempt without a result, or why nobody need.
 
     `queued` says that it waits for its turn in a lane: then nobody could have begun with it, and none of its times run.

@@ -38,6 +38,8 @@ class ExportedRun:
     """`3.12`: the minor version that the run was begun on."""
     waits: tuple[Wait, ...] = ()
     waits_digest: str | None = None
+    reason: str | None = None
+    """What a suspended run waits for, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ def exported(run: Run, entries: tuple[Entry, ...], *, input: str | None, output:
         id=run.id, workflow=run.workflow, version=run.version, status=run.status, created_at=run.created_at,
         started_at=run.started_at, input=input, output=output, error=run.error, tags=run.tags, headers=run.headers,
         lineage=run.lineage, parent=run.parent, successor=run.successor, python=run.python, waits=run.waits, waits_digest=run.waits_digest,
+        reason=run.reason if run.status == "suspended" else None,
     )  # fmt: skip
     document = _ADAPTER.dump_python(ExportedHistory(run=facts, entries=entries), mode="json", exclude_defaults=True)
     return {"format": FORMAT, **document}

@@ -6,7 +6,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
 from durable import failures
-from durable.errors import CallbackFailed, ChildFailed, JoinError, MapError, RaceError, RollbackError, StepFailed
+from durable.errors import (
+    CallbackFailed,
+    ChildFailed,
+    EntityFailed,
+    JoinError,
+    MapError,
+    RaceError,
+    RollbackError,
+    StepFailed,
+)
 from durable.journal import Journal, Scope, current_scope, unawaited
 from durable.model.entry import FailureKind
 from durable.values import Failed, Source
@@ -36,6 +45,8 @@ def failure_of(error: Exception) -> Failed | None:
         case CallbackFailed():
             kind: FailureKind = "exhausted" if error.retryable else "critical"
             return Failed(kind, error.name, 1, failures.record(error), "callback")
+        case EntityFailed():
+            return Failed("exhausted", f"{error.entity}.{error.operation}", 1, failures.record(error), "entity")
         case JoinError() | RaceError() | MapError():
             source: Source = (
                 "join" if isinstance(error, JoinError) else "race" if isinstance(error, RaceError) else "block"

@@ -88,5 +88,5 @@ def _record(run: ExportedRun) -> Run:
     return Run(
         id=run.id, workflow=run.workflow, version=run.version, status=run.status, created_at=run.created_at, epoch=0,
         born=0, clean_epoch=0, writer="", input=run.input, tags=run.tags, headers=run.headers,
-        parent=run.parent, lineage=run.lineage, started_at=run.started_at, python=run.python, waits=run.waits, waits_digest=run.waits_digest,
+        parent=run.parent, lineage=run.lineage, started_at=run.started_at, python=run.python, waits=run.waits, waits_digest=run.waits_digest, reason=run.reason,
     )  # fmt: skip

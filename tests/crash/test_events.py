@@ -117,3 +117,29 @@ def _batches(runs: dict[str, Any]) -> list[int]:
     sums = [value for run_id, value in runs.items() if run_id.endswith(":together")]
     assert sum(sums) == 6
     return sums
+
+
+@app.workflow
+async def waits_later(ctx: Context) -> int:
+    await ctx.sleep("1m")
+    return (await ctx.wait_for_event(DONE))["v"]
+
+
+@pytest.mark.parametrize("seconds", [50, 61])
+def test_an_event_and_a_wait_that_cross_find_each_other_whoever_stands_still(seconds: int) -> None:
+    """The event is handled before or after the run wakes up; whoever is first stands still while the other goes on."""
+    for call in range(1, 12):
+        env = TestEnvironment(app)
+        handle = env.start(waits_later)
+        env.run_until_idle()
+        if seconds > 60:  # the run begins to wait, and stands still somewhere on the way
+            env.advance(seconds=59)
+            env.faults.freeze("30s", at=call)
+            env.publish_event(DONE, {"n": 1, "v": 7}, id="e", buffer="1h")
+            env.faults.delay_next("10s")
+        else:
+            env.advance(seconds=seconds)
+            env.faults.freeze("30s", at=call)
+            env.publish_event(DONE, {"n": 1, "v": 7}, id="e", buffer="1h")
+        env.advance(minutes=5)
+        assert handle.result(timeout=600) == 7, f"standing still before call {call}"

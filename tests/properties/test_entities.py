@@ -109,12 +109,12 @@ def check(asked: dict[str, Ask], results: dict[str, int | str], states: dict[str
         assert set(state.done) == wanted
         assert len(state.done) == len(wanted)
         balance = 0
-        for id in state.done:
-            one = asked[id]
+        for name in state.done:
+            one = asked[name]
             balance += doubled(one.n) if one.kind == "slow" else one.n
-            assert one.kind == "signal" or results[id] == balance
+            assert one.kind == "signal" or results[name] == balance
         assert state.balance == balance
-        waves = [(run, int(wave)) for run, wave, _ in (id.split(".") for id in state.done)]
+        waves = [(run, int(wave)) for run, wave, _ in (name.split(".") for name in state.done)]
         for run in {run for run, _ in waves}:
             own = [wave for other, wave in waves if other == run]
             assert own == sorted(own), "what a run asked for one after the other was performed in another order"

@@ -11,6 +11,7 @@ from tests.public_types.shop import (
     PROGRESS,
     RENAME,
     SETTLED,
+    Approve,
     Cart,
     Order,
     Other,

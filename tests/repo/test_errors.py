@@ -40,6 +40,8 @@ def names_built_in(path: Path) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(text_of(path))):
         match node:
+            case ast.Call(func=ast.Name(id="_failed"), args=[ast.Name(id=name), *_]):
+                names.add(name)
             case ast.Call(func=ast.Name(id=name)) | ast.Raise(exc=ast.Name(id=name)):
                 names.add(name)
             case ast.Call(func=ast.Attribute(attr=attribute, value=value)):

@@ -15,7 +15,7 @@ from tests.repo.tree import ROOT
 SHARED = {"__init__", "blocks", "branches", "functions", "operation", "progress"}
 """Files of durable/ops that hold what operations have in common."""
 
-FACTS = {"run", "run_id", "log", "random", "uuid", "now", "today", "mailbox", "updates"}
+FACTS = {"entity_key", "run", "run_id", "log", "random", "uuid", "now", "today", "mailbox", "updates"}
 """What the context tells without an operation."""
 
 

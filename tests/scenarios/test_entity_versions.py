@@ -42,44 +42,44 @@ def migrated(old: Any) -> Any:
 
 
 def test_an_older_state_is_migrated_when_it_is_next_used() -> None:
-    First, Second = first_meter(), second_meter()
-    env = TestEnvironment(app_of(1, First))
-    env.entity(First, "m").call(First.read, 5)
-    env.deploy(app_of(2, Second, migrated))
-    assert env.entity(Second, "m").state() == Second(readings=[5])
-    assert env.entity(Second, "m").call(Second.read, 6) == 2
-    assert env.entity(Second, "m").state() == Second(readings=[5, 6])
+    first, second = first_meter(), second_meter()
+    env = TestEnvironment(app_of(1, first))
+    env.entity(first, "m").call(first.read, 5)
+    env.deploy(app_of(2, second, migrated))
+    assert env.entity(second, "m").state() == second(readings=[5])
+    assert env.entity(second, "m").call(second.read, 6) == 2
+    assert env.entity(second, "m").state() == second(readings=[5, 6])
 
 
 def test_a_later_state_blocks_the_entity_until_code_that_knows_it_is_there() -> None:
-    First, Second = first_meter(), second_meter()
-    env = TestEnvironment(app_of(2, Second))
-    env.entity(Second, "m").call(Second.read, 5)
-    env.deploy(app_of(1, First))
+    first, second = first_meter(), second_meter()
+    env = TestEnvironment(app_of(2, second))
+    env.entity(second, "m").call(second.read, 5)
+    env.deploy(app_of(1, first))
     with pytest.raises(RunBlocked, match="holds a state of version 2, and the deployed class has version 1"):
-        env.entity(First, "m", id="kept").call(First.read, 6)
-    env.deploy(app_of(2, Third := second_meter()))
+        env.entity(first, "m", id="kept").call(first.read, 6)
+    env.deploy(app_of(2, third := second_meter()))
     env.advance("2m")
-    assert env.entity(Third, "m", id="kept").call(Third.read, 6) == 2
+    assert env.entity(third, "m", id="kept").call(third.read, 6) == 2
 
 
 def test_a_migration_that_fails_blocks_the_entity_too() -> None:
-    First, Second = first_meter(), second_meter()
-    env = TestEnvironment(app_of(1, First))
-    env.entity(First, "m").call(First.read, 5)
-    env.deploy(app_of(2, Second, lambda old: old["gone"]))
+    first, second = first_meter(), second_meter()
+    env = TestEnvironment(app_of(1, first))
+    env.entity(first, "m").call(first.read, 5)
+    env.deploy(app_of(2, second, lambda old: old["gone"]))
     with pytest.raises(RunBlocked, match="KeyError"):
-        env.entity(Second, "m", id="kept").call(Second.read, 6)
-    env.deploy(app_of(2, Third := second_meter(), migrated))
+        env.entity(second, "m", id="kept").call(second.read, 6)
+    env.deploy(app_of(2, third := second_meter(), migrated))
     env.advance("2m")
-    assert env.entity(Third, "m", id="kept").call(Third.read, 6) == 2
-    assert env.entity(Third, "m").state() == Third(readings=[5, 6])
+    assert env.entity(third, "m", id="kept").call(third.read, 6) == 2
+    assert env.entity(third, "m").state() == third(readings=[5, 6])
 
 
 def test_an_operation_that_is_gone_fails_and_the_entity_lives_on() -> None:
-    First, Second = first_meter(), second_meter()
-    env = TestEnvironment(app_of(1, First))
-    env.entity(First, "m").delayed("1h").signal(First.read, 5)
+    first = first_meter()
+    env = TestEnvironment(app_of(1, first))
+    env.entity(first, "m").delayed("1h").signal(first.read, 5)
     env.run_until_idle()
 
     class Other(BaseModel):
@@ -96,4 +96,3 @@ def test_an_operation_that_is_gone_fails_and_the_entity_lives_on() -> None:
     assert env.entity(Other, "m").call(Other.reset) == "0"
     with pytest.raises(EntityFailed):
         env.entity(Other, "m").call(Other.read, [])
-    del Second

@@ -200,9 +200,7 @@ def test_a_late_result_changes_nothing_and_is_counted(world: World) -> None:
     with world(app) as env:
         handle = env.start(waits_after, "c", id="r-1")
         first = take_task(env)
-        env.world.services.store.start_task(
-            "r-1", first.id, worker="slow", now=env.now.timestamp(), expires_at=2e9
-        )
+        env.world.services.store.start_task("r-1", first.id, worker="slow", now=env.now.timestamp(), expires_at=2e9)
         env.advance("6m")
         assert env.history("r-1")[-1].value == '"c"'
         row = env.world.services.store.get_task("r-1", first.id)

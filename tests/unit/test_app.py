@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel
 
 from durable.app import App
-from durable.channels import Event, Update
+from durable.channels import Update
 from durable.codec import UNTYPED
 from durable.context import Context
 from durable.definitions import Cron, cron, every
@@ -193,7 +193,6 @@ def test_a_validator_is_kept_with_the_type_of_its_update() -> None:
 @pytest.mark.parametrize(
     "register",
     [
-        lambda app, workflow: app.entity(Order),
         lambda app, workflow: app.schedule("nightly", cron("0 2 * * ? *"), workflow),
         lambda app, workflow: app.workflow(max_entries=10),
     ],

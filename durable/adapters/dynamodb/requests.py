@@ -11,7 +11,7 @@ from durable.adapters.errors import code_of, translated
 from durable.errors import StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from types_boto3_dynamodb.client import DynamoDBClient
 
@@ -26,7 +26,10 @@ READ_BATCH: Final = 100
 TRANSACTION: Final = 100
 """Items of one TransactWriteItems (DynamoDB quotas)."""
 
-BATCH_TRIES: Final = 5
+BATCH_PAUSES: Final = (0.05, 0.1, 0.2, 0.4)
+"""Seconds to wait before the rest of a batch is asked for again: what was left out was left out for load."""
+
+BATCH_TRIES: Final = len(BATCH_PAUSES) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,10 @@ class Failed:
 class Requests:
     """The requests of the store, each to the same table."""
 
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
+    def __init__(self, client: DynamoDBClient, table: str, pause: Callable[[float], None]) -> None:
         self._client = client
         self._table = table
+        self._pause = pause
 
     def get(self, key: Item) -> Mapping[str, Any] | None:
         """Reads an item, strongly consistent."""
@@ -58,15 +62,16 @@ class Requests:
                     "ProjectionExpression": attributes,
                 }
             }
-            for _ in range(BATCH_TRIES):
+            for pause in (*BATCH_PAUSES, None):
                 with translated("DynamoDB"):
                     reply = self._client.batch_get_item(RequestItems=pending)
                 yield from reply["Responses"].get(self._table, [])
                 pending = reply.get("UnprocessedKeys")
                 if not pending:
                     break
-            if pending:
-                raise StoreUnavailable("DynamoDB: some items were not read, for load")
+                if pause is None:
+                    raise StoreUnavailable("DynamoDB: some items were not read, for load")
+                self._pause(pause)
 
     def put(self, item: Item, **guard: Any) -> Failed | None:
         """Writes an item."""
@@ -141,13 +146,14 @@ class Requests:
     def _write_all(self, writes: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(writes), BATCH):
             pending: Any = {self._table: writes[start : start + BATCH]}
-            for _ in range(BATCH_TRIES):
+            for pause in (*BATCH_PAUSES, None):
                 with translated("DynamoDB"):
                     pending = self._client.batch_write_item(RequestItems=pending).get("UnprocessedItems")
                 if not pending:
                     break
-            if pending:
-                raise StoreUnavailable(f"DynamoDB: {len(pending[self._table])} items were not written, for load")
+                if pause is None:
+                    raise StoreUnavailable(f"DynamoDB: {len(pending[self._table])} items were not written, for load")
+                self._pause(pause)
 
 
 def _failed(error: ClientError) -> Failed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from durable.adapters.clock import SystemClock
 from durable.adapters.dynamodb import items
 from durable.adapters.dynamodb.creation import Creation
 from durable.adapters.dynamodb.history import History
@@ -19,7 +20,7 @@ from durable.adapters.dynamodb.transactions import Transactions
 from durable.model.subscription import Taken
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from types_boto3_dynamodb.client import DynamoDBClient
 
@@ -58,9 +59,15 @@ class DynamoStore:
     """Implements `Store` on one table; `page_items` makes pages of a history smaller than DynamoDB's 1 MB."""
 
     def __init__(
-        self, client: DynamoDBClient, table: str, *, shards: int = SHARDS, page_items: int | None = None
+        self,
+        client: DynamoDBClient,
+        table: str,
+        *,
+        shards: int = SHARDS,
+        page_items: int | None = None,
+        pause: Callable[[float], None] = SystemClock().sleep,
     ) -> None:
-        requests = Requests(client, table)
+        requests = Requests(client, table, pause)
         self._requests = requests
         self._creation = Creation(requests, shards)
         self._lifecycle = Lifecycle(requests, shards)

@@ -13,12 +13,14 @@ from durable.model.envelope import Deliver, Wake, to_body
 from durable.testing.simulation.workloads.effects import GO, RUN_ID, app
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from random import Random  # noqa: TID251 - handed in, seeded
 
     from durable.adapters.memory import MemoryRunQueue
     from durable.model.run import CancelMode
     from durable.ports import Ports
+    from durable.testing.simulation.outside import Work
+    from durable.testing.simulation.watch import Watch
     from durable.testing.simulation.workloads import Workload
 
 LATER = 100.0
@@ -50,6 +52,7 @@ class Callers:
         self._note = note
         self.sent: list[str] = []
         self.asked: set[CancelMode] = set()
+        self._acted = True
         self._messages = self._moments_of_messages(flood)
         self._again: list[tuple[float, str]] = []
         self._unplanned = 0
@@ -78,9 +81,30 @@ class Callers:
         return [*self._messages[:1], *again, *cancels]
 
     @property
-    def can_send(self) -> bool:
-        """Whether another message may come for a run that waits for one."""
-        return self._unplanned < UNPLANNED
+    def has_acted(self) -> bool:
+        """Whether something has come since this was asked last."""
+        acted, self._acted = self._acted, False
+        return acted
+
+    def begin_due(self) -> Iterator[Work]:
+        """Sends the messages whose moment has come, and gives the cancellation whose has."""
+        self._send_due()
+        cancel = self._cancellation()
+        if cancel is not None:
+            self._acted = True
+            yield "cancel", cancel
+
+    def is_over(self, watch: Watch) -> bool:
+        """Whether the run has ended."""
+        return watch.run.ended
+
+    def when_quiet(self, watch: Watch) -> bool:
+        """Sends another message to a run that waits for one."""
+        if not watch.run.waiting_for or self._unplanned >= UNPLANNED:
+            return False
+        self._unplanned += 1
+        self._messages.insert(0, self._ports.clock.now())
+        return True
 
     def hurry(self) -> None:
         """The next message or cancellation comes now."""
@@ -90,18 +114,11 @@ class Callers:
         elif self._messages:
             self._messages[0] = now
 
-    def send_one_now(self) -> None:
-        """Somebody sends a message that was not planned."""
-        self._unplanned += 1
-        self._messages.insert(0, self._ports.clock.now())
-
-    def send_due(self) -> bool:
-        """Sends the messages whose moment has come; whether there were any."""
+    def _send_due(self) -> None:
         now = self._ports.clock.now()
-        due = 0
         while self._messages and self._messages[0] <= now:
             del self._messages[0]
-            due += 1
+            self._acted = True
             message = f"m{len(self.sent) + 1}"
             self.sent.append(message)
             for _ in range(2 if self._random.random() < 0.2 else 1):
@@ -110,7 +127,6 @@ class Callers:
                 insort(self._again, (now + self._random.uniform(5, LATER), message))
         while self._again and self._again[0][0] <= now:
             self._send(self._again.pop(0)[1])
-        return due > 0
 
     def _send(self, message: str) -> None:
         run_id = self._random.choice([RUN_ID, *self._known_ids()])
@@ -128,7 +144,7 @@ class Callers:
             run = self._ports.store.get(run.successor)
         return [] if run is None or run.id == RUN_ID else [run.id]
 
-    def cancellation(self, ports: Ports) -> Callable[[], None] | None:
+    def _cancellation(self) -> Callable[[Ports], None] | None:
         """What a client does now to cancel the run. It may die on the way, and tries again if nothing has come of it."""
         now = self._ports.clock.now()
         planned = next((one for one in self._cancels if one.moment <= now), None)
@@ -140,7 +156,7 @@ class Callers:
             return None
         planned.moment, planned.tried = now + 30, True
 
-        def cancel() -> None:
+        def cancel(ports: Ports) -> None:
             with suppress(RunEnded):
                 Client(app, ports).cancel(RUN_ID, planned.mode)
                 self.asked.add(planned.mode)

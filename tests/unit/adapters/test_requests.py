@@ -24,7 +24,8 @@ class Service:
         self.client = botocore.session.get_session().create_client("dynamodb", "eu-central-1", config=config)
         self.stub = Stubber(self.client)
         self.stub.activate()
-        self.requests = Requests(cast("Any", self.client), "table")
+        self.pauses: list[float] = []
+        self.requests = Requests(cast("Any", self.client), "table", self.pauses.append)
 
     def answers_batch(self, left: Sequence[Any]) -> None:
         unprocessed = {"table": [{"DeleteRequest": {"Key": key}} for key in left]} if left else {}
@@ -49,6 +50,7 @@ def test_what_a_batch_left_is_asked_for_again(service: Service) -> None:
     service.answers_batch([])
     service.requests.delete_all(KEYS)
     service.stub.assert_no_pending_responses()
+    assert service.pauses == [0.05]
 
 
 def test_a_batch_that_never_ends_is_unavailable(service: Service) -> None:
@@ -56,6 +58,7 @@ def test_a_batch_that_never_ends_is_unavailable(service: Service) -> None:
         service.answers_batch(KEYS[1:])
     with pytest.raises(StoreUnavailable, match="1 items were not written"):
         service.requests.delete_all(KEYS)
+    assert service.pauses == [0.05, 0.1, 0.2, 0.4], "longer and longer, and not once more in vain"
 
 
 def test_what_a_reading_batch_left_is_asked_for_again(service: Service) -> None:

@@ -243,15 +243,11 @@ def test_an_ended_run_is_not_resumed(world, handle) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda c: c.publish_event(None, None),
-        lambda c: c.entity(Order, "k"),
-        lambda c: c.start_with_message(fulfil, Order(id="o"), APPROVE, Approve(by="x"), id="r1"),
         lambda c: c.pause("r1"),
         lambda c: c.unpause("r1"),
         lambda c: c.rerun_from("r1", "a"),
         lambda c: c.fork("r1", "a"),
         lambda c: c.delete("r1"),
-        lambda c: c.children("r1"),
     ],
 )
 def test_what_is_missing_says_so(world, call) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from durable.context import Branch, Context
-from durable.errors import DuplicateName, InvalidName, NotAvailable, UnawaitedOperation
+from durable.errors import DuplicateName, InvalidName, UnawaitedOperation
 from durable.options import Backoff, Step
 from durable.values import Break, Continue, Winner
 from tests.unit.context.running import outcome_of
@@ -149,22 +149,6 @@ def with_version(latest):
         return ctx.get_version("price", latest)
 
     return body
-
-
-@pytest.mark.parametrize(
-    "missing",
-    [
-        lambda ctx: ctx.child(None),
-        lambda ctx: ctx.start_child(None),
-        lambda ctx: ctx.entity(int, "k"),
-    ],
-)
-def test_what_is_missing_stops_the_run_at_the_call(missing) -> None:
-    async def body(ctx: Context) -> None:
-        missing(ctx)
-
-    with pytest.raises(NotAvailable, match=r"ctx\."):
-        outcome_of(body)
 
 
 @pytest.mark.parametrize("items", [{3, 1, 2}, frozenset({"b", "a"})])

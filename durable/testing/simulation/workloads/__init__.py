@@ -2,11 +2,12 @@
 
 from durable.testing.simulation.workloads.cancelled import CANCELLED
 from durable.testing.simulation.workloads.chain import CHAIN
+from durable.testing.simulation.workloads.children import CHILDREN
 from durable.testing.simulation.workloads.continued import CONTINUED
 from durable.testing.simulation.workloads.looping import LOOPING
 from durable.testing.simulation.workloads.saga import SAGA
 from durable.testing.simulation.workloads.workload import Workload
 
-WORKLOADS: dict[str, Workload] = {one.name: one for one in (CHAIN, LOOPING, SAGA, CANCELLED, CONTINUED)}
+WORKLOADS: dict[str, Workload] = {one.name: one for one in (CHAIN, LOOPING, SAGA, CANCELLED, CONTINUED, CHILDREN)}
 
 __all__ = ["WORKLOADS", "Workload"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from durable.app import App
@@ -35,6 +36,10 @@ class Effects:
         self.executions: Counter[str] = Counter()
         self.undone: list[int] = []
         """Numbers of results, in the order in which they were undone; some more than once."""
+        self.sleep: Callable[[float], None] = _no_clock
+        """Lets others go on while a body takes so many seconds."""
+        self.now: Callable[[], float] = float
+        """What time it is, for those whose clock is right."""
 
     def happen(self) -> int:
         """The number of this execution, counted over all steps."""
@@ -42,10 +47,15 @@ class Effects:
         self.executions[context.location if context.run_id == RUN_ID else f"{context.run_id}:{context.location}"] += 1
         return self.executions.total()
 
-    def forget(self) -> None:
+    def forget(self, sleep: Callable[[float], None], now: Callable[[], float]) -> None:
         """Starts over for another seed."""
+        self.sleep, self.now = sleep, now
         self.executions.clear()
         self.undone.clear()
+
+
+def _no_clock(seconds: float) -> None:
+    raise AssertionError(f"nobody lets {seconds} s pass")
 
 
 effects = Effects()

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from durable.testing.simulation.workloads.effects import effects
+from durable.testing.simulation.workloads.effects import app, effects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from random import Random  # noqa: TID251 - handed in, seeded
 
+    from durable.app import App
     from durable.definitions import Workflow
     from durable.model.run import CancelMode
+    from durable.testing.simulation.script import Act
+    from durable.testing.simulation.seams import PortCall
     from durable.testing.simulation.watch import Watch
 
 
@@ -24,11 +27,11 @@ class Ending:
     watch: Watch
     fine: bool
     """Whether nothing went wrong in this seed."""
-    sent: Sequence[str]
+    sent: Sequence[str] = ()
     """Ids of the messages that were accepted."""
-    queued: Sequence[str]
+    queued: Sequence[str] = ()
     """Bodies in the runs queue."""
-    asked: AbstractSet[CancelMode]
+    asked: AbstractSet[CancelMode] = frozenset()
     """How the run was asked to end, while it was open."""
 
 
@@ -37,15 +40,38 @@ def nothing(random: Random) -> None:
     del random
 
 
+def nobody_looks(watch: Watch, call: PortCall) -> None:
+    """Nothing else is to be checked after a call."""
+    del watch, call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What clients do in one seed."""
+
+    acts: Sequence[Act]
+    last: Sequence[Act] = ()
+    """Once all is quiet."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One kind of seed."""
+    """One kind of seed: about one run, whose messages the callers make up, or about several that follow a plan."""
 
     name: str
-    workflow: Workflow[Any, Any]
     check: Callable[[Ending], None]
     """Raises `Violation` where the end is not as it must be."""
+    workflow: Workflow[Any, Any] | None = None
+    """Of a seed about one run."""
     input: Callable[[Random], Any] = nothing
+    plan: Callable[[Random], Plan] | None = None
+    """Of a seed about several runs."""
+    apps: Sequence[App[Any]] = (app,)
+    """What is deployed; the second from some moment on."""
+    look: Callable[[Watch, PortCall], None] = nobody_looks
+    """Called after every port call: raises `Violation` where something does not hold in that moment."""
+    rate: float = 1.0
+    """How often something goes wrong: less where a seed makes many calls."""
     pace: float = 1.0
     """How fast time passes: slower where a turn makes many calls, which must fit into an invocation."""
     messages: tuple[int, int] = (2, 6)

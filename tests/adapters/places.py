@@ -1,0 +1,173 @@
+"""Where a scene is played: adapters on moto, beside the same over a line that fails, and what a call has left there."""
+
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import botocore.session
+from moto.core.models import botocore_stubber
+
+from durable.adapters.dynamodb.store import DynamoStore
+from durable.adapters.memory import VirtualClock
+from durable.adapters.s3 import S3Blobs
+from durable.adapters.secrets import SecretSigning
+from durable.adapters.sqs import SqsRunQueue
+from durable.adapters.steps import SqsSteps, SqsTaskSource
+from durable.adapters.timers import AwsTimers, ScheduleTarget
+from durable.aws import CONFIG
+from durable.model.envelope import from_body
+from durable.model.task import StepTask
+from tests.adapters.botocore_faults import Line
+from tests.adapters.scenes import STOCK
+from tests.contract.builders import NOW
+from tests.contract.worlds import AwsWorld
+
+SERVICES = {
+    "store": ("dynamodb",),
+    "runs": ("sqs",),
+    "steps": ("sqs",),
+    "source": ("sqs",),
+    "timers": ("sqs", "scheduler"),
+    "blobs": ("s3",),
+    "signing": ("secretsmanager",),
+}
+"""What each port talks to."""
+
+NUMBERS = count()
+QUEUE_ARN = "arn:aws:sqs:eu-central-1:123456789012:runs.fifo"
+SECRET = "s" * 64
+
+
+class Source(SqsTaskSource):
+    """The receiving end, and for those who make ready a way to send."""
+
+    def sent(self, task: StepTask) -> None:
+        SqsSteps(self._client, self._url, {}).send(task)
+
+
+@dataclass(frozen=True)
+class Resources:
+    runs: str
+    standard: str
+    group: str
+    bucket: str
+    secret: str
+
+
+class Place:
+    """One table, emptied for each call; queues and the like of their own for each."""
+
+    def __init__(self, world: AwsWorld) -> None:
+        self._world = world
+        self._session = botocore.session.get_session()
+        self._clients = {"dynamodb": world.clients.dynamodb, "sqs": world.clients.sqs}
+        for service in ("scheduler", "s3", "secretsmanager"):
+            self._clients[service] = self._session.create_client(service, config=CONFIG)
+        key = {"KeySchema": [{"AttributeName": "sku", "KeyType": "HASH"}]}
+        names: Any = [{"AttributeName": "sku", "AttributeType": "S"}]
+        world.clients.dynamodb.create_table(
+            TableName=STOCK, BillingMode="PAY_PER_REQUEST", AttributeDefinitions=names, **key
+        )
+        self._resources = Resources("", "", "", "", "")
+
+    def clear(self, port: str) -> None:
+        """Makes the world as it was before any call."""
+        name = f"faults-{next(NUMBERS)}"
+        clients, made = self._clients, self._resources
+        match port:
+            case "store":
+                self._world.clear_table()
+                clients["dynamodb"].delete_item(TableName=STOCK, Key={"sku": {"S": "book"}})
+            case "runs":
+                fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+                url = clients["sqs"].create_queue(QueueName=f"{name}.fifo", Attributes=fifo)["QueueUrl"]
+                made = replace(made, runs=url)
+            case "steps" | "source" | "timers":
+                made = replace(made, standard=clients["sqs"].create_queue(QueueName=name)["QueueUrl"], group=name)
+                clients["scheduler"].create_schedule_group(Name=name)
+            case "blobs":
+                where = {"LocationConstraint": "eu-central-1"}
+                clients["s3"].create_bucket(Bucket=name, CreateBucketConfiguration=where)
+                made = replace(made, bucket=name)
+            case _:
+                secret = clients["secretsmanager"].create_secret(Name=name, SecretString=SECRET)["ARN"]
+                made = replace(made, secret=secret)
+        self._resources = made
+
+    def port(self, port: str) -> Any:
+        """The adapter, and nothing goes wrong."""
+        return self._adapter(port, self._clients)
+
+    def on_a_line(self, port: str, service: str) -> tuple[Any, Line]:
+        """The adapter, with a client of its own for one service; botocore counts what a client has tried again."""
+        line = Line(botocore_stubber)
+        client = self._session.create_client(service, config=CONFIG)
+        line.attach(client)
+        return self._adapter(port, {**self._clients, service: client}), line
+
+    def left(self, port: str) -> Any:
+        """What can be found in the world now."""
+        match port:
+            case "store":
+                return [*self._items(self._world.settings.table), *self._items(STOCK)]
+            case "runs":
+                return self._messages(self._resources.runs)
+            case "timers":
+                # A standard queue may give a message twice, and so may a sender that cannot know: once is enough.
+                bodies = {self._intention(body) for body in self._messages(self._resources.standard)}
+                return bodies, self._delayed(), self._schedules()
+            case "steps" | "source":
+                return set(self._messages(self._resources.standard)), self._delayed()
+            case "blobs":
+                listed = self._clients["s3"].list_objects_v2(Bucket=self._resources.bucket)
+                return [(item["Key"], item["Size"]) for item in listed.get("Contents", [])]
+            case _:
+                return None
+
+    def _adapter(self, port: str, clients: dict[str, Any]) -> Any:
+        made = self._resources
+        match port:
+            case "store":
+                return DynamoStore(clients["dynamodb"], self._world.settings.table, pause=lambda _: None)
+            case "runs":
+                return SqsRunQueue(clients["sqs"], made.runs)
+            case "steps":
+                return SqsSteps(clients["sqs"], made.standard, {})
+            case "source":
+                return Source(clients["sqs"], made.standard)
+            case "timers":
+                return AwsTimers(
+                    clients["sqs"],
+                    clients["scheduler"],
+                    queue_url=made.standard,
+                    target=ScheduleTarget(group=made.group, role_arn="arn:aws:iam::123456789012:role/r", queue_arn=QUEUE_ARN),
+                    clock=VirtualClock(NOW),
+                    ids=lambda: f"id-{next(NUMBERS)}",
+                )
+            case "blobs":
+                return S3Blobs(lambda: clients["s3"], made.bucket)
+            case _:
+                return SecretSigning(lambda: clients["secretsmanager"], made.secret)
+
+    def _items(self, table: str) -> list[Any]:
+        found = self._clients["dynamodb"].get_paginator("scan").paginate(TableName=table)
+        return sorted((item for page in found for item in page["Items"]), key=str)
+
+    def _messages(self, url: str) -> list[str]:
+        reply = self._clients["sqs"].receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0)
+        return [message["Body"] for message in reply.get("Messages", [])]
+
+    def _delayed(self) -> bool:
+        name = "ApproximateNumberOfMessagesDelayed"
+        url = self._resources.standard
+        told = self._clients["sqs"].get_queue_attributes(QueueUrl=url, AttributeNames=[name])
+        return told["Attributes"][name] != "0"
+
+    def _schedules(self) -> list[str]:
+        listed = self._clients["scheduler"].list_schedules(GroupName=self._resources.group)
+        return [schedule["Name"] for schedule in listed["Schedules"]]
+
+    @staticmethod
+    def _intention(body: str) -> Any:
+        envelope: Any = from_body(body)
+        return replace(envelope, id="")
