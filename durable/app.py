@@ -4,17 +4,17 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, overload
 
 from typing_extensions import TypeVar
 
 from durable import codec
 from durable.context.entities import serving
 from durable.context.registering import Triggers
+from durable.decorators import EntityDecorator, RemoteStepDecorator, WorkflowDecorator, names_around
 from durable.definitions import Cron, RemoteStep, Singleton, Workflow, shape_of
 from durable.entities import VERSION_OF_WORKFLOW, define
 from durable.errors import UnknownWorkflow, WorkflowNotRegistered
@@ -23,6 +23,8 @@ from durable.model.duration import Duration, optional_seconds, seconds
 from durable.model.entity import workflow_of
 from durable.model.ids import check_name
 from durable.model.lane import Order
+from durable.model.packages import Packages
+from durable.model.stored import PayloadCodec
 from durable.model.tags import check_tags
 from durable.options import RETRIES, Rate, count
 from durable.pending import not_available
@@ -40,40 +42,27 @@ C_E = TypeVar("C_E", bound=type[Any])
 C_C = TypeVar("C_C", bound=Carrier)
 
 
-class WorkflowDecorator(Protocol):
-    """What `@app.workflow(...)` gives."""
-
-    @overload
-    def __call__(self, fn: Callable[[Context], Coroutine[Any, Any, R]], /) -> Workflow[None, R]: ...
-    @overload
-    def __call__(self, fn: Callable[[Context, I], Coroutine[Any, Any, R]], /) -> Workflow[I, R]: ...
-
-
-class RemoteStepDecorator(Protocol):
-    """What `@app.remote_step(...)` gives."""
-
-    @overload
-    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> RemoteStep[P, R]: ...
-    @overload
-    def __call__(self, fn: Callable[P, R], /) -> RemoteStep[P, R]: ...
-
-
-class EntityDecorator(Protocol):
-    """What `@app.entity(...)` gives."""
-
-    def __call__(self, cls: C_E, /) -> C_E: ...
-
-
 class App(Triggers, Generic[S]):
     """Registers workflows and all that belongs to them; `services` builds what their steps use, once per process."""
 
     @overload
-    def __init__(self: App[None], name: str) -> None: ...
+    def __init__(
+        self: App[None], name: str, *, packages: Sequence[str] = (), codec: PayloadCodec | None = None
+    ) -> None: ...
     @overload
-    def __init__(self, name: str, *, services: Callable[[], S]) -> None: ...
-    def __init__(self, name: str, *, services: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self, name: str, *, services: Callable[[], S], packages: Sequence[str] = (), codec: PayloadCodec | None = None
+    ) -> None: ...
+    def __init__(
+        self, name: str, *, services: Callable[[], Any] | None = None, packages: Sequence[str] = (),
+        codec: PayloadCodec | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.name = check_name("app name", name)
+        self.codec = codec
+        """Seals what runs store and send; None leaves it readable."""
+        self.packages = Packages(packages)
+        """Where functions that undo steps may be: `packages`, and those that workflows and remote steps are in."""
         self._workflows: dict[str, dict[str, Workflow[Any, Any]]] = {}
         self._remote_steps: dict[str, RemoteStep[..., Any]] = {}
         self._queues: dict[str, FlowQueue] = {}
@@ -148,7 +137,8 @@ class App(Triggers, Generic[S]):
             not_available("@app.workflow(max_entries=...)")
 
         def register(fn: Callable[..., Any]) -> Workflow[Any, Any]:
-            shape = shape_of(fn, _names_around(fn))
+            shape = shape_of(fn, names_around(fn, globals()))
+            self.packages.add(fn)
             called = check_name("workflow name", name or fn.__name__)
             if singleton is not None:
                 check_singleton(called, singleton, takes_input=shape.takes_input, input_type=shape.input_type)
@@ -249,7 +239,7 @@ class App(Triggers, Generic[S]):
             remote = RemoteStep[..., Any](
                 name=check_name("remote step name", name or fn.__name__),
                 fn=fn,
-                output_type=codec.return_type(fn, names=_names_around(fn)),
+                output_type=codec.return_type(fn, names=names_around(fn, globals())),
                 queue=check_name("queue name", queue),
                 retries=count("@app.remote_step(retries=...)", retries),
                 timeout=seconds(timeout, "@app.remote_step(timeout=...)", minimum=0.001),
@@ -260,6 +250,7 @@ class App(Triggers, Generic[S]):
             if remote.queue in self._queues:
                 check_queue_of(self._queues[remote.queue], remote)
             self._remote_steps[remote.name] = remote
+            self.packages.add(fn)
             return remote
 
         return register if fn is None else register(fn)
@@ -339,7 +330,8 @@ class App(Triggers, Generic[S]):
         """
 
         def register(cls: Any) -> Any:
-            definition = define(cls, name=name, version=version, migrate=migrate, names=_names_around(cls))
+            definition = define(cls, name=name, version=version, migrate=migrate, names=names_around(cls, globals()))
+            self.packages.add(cls)
             self._add(
                 Workflow[Any, Any](
                     name=workflow_of(definition.name),
@@ -363,16 +355,6 @@ class App(Triggers, Generic[S]):
     def schedule(self, name: str, when: Cron, workflow: Workflow[Any, Any], /, *_input: Any) -> None:
         """Starts a run of the workflow at every occurrence."""
         not_available("app.schedule")
-
-
-def _names_around(fn: Callable[..., Any]) -> Mapping[str, Any]:
-    """The local names where a local function, or class, is being registered: its annotations may name classes among them."""
-    if "<locals>" not in getattr(fn, "__qualname__", ""):
-        return {}
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_globals is globals():
-        frame = frame.f_back
-    return {} if frame is None else frame.f_locals
 
 
 def _version_order(version: str) -> tuple[tuple[int, int, str], ...]:

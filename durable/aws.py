@@ -15,6 +15,7 @@ from durable.adapters.secrets import SecretSigning
 from durable.adapters.signing import TextSigning
 from durable.adapters.sqs import SqsRunQueue
 from durable.adapters.steps import SqsSteps, SqsTaskSource
+from durable.adapters.texts import with_texts
 from durable.adapters.timers import AwsTimers, ScheduleTarget
 from durable.ports import NoBlobs, NoSigning, NoSteps, Ports
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from types_boto3_scheduler.client import EventBridgeSchedulerClient
     from types_boto3_sqs.client import SQSClient
 
+    from durable.model.stored import PayloadCodec
     from durable.ports import Signing, StepQueue, TaskSource
     from durable.settings import Settings
 
@@ -73,12 +75,15 @@ def make_clients(*, region: str | None = None) -> Clients:
     )
 
 
-def aws_ports(settings: Settings, clients: Clients | None = None) -> Ports:
-    """The ports of a deployment; without `clients` they are made here, so call it once a process."""
+def aws_ports(settings: Settings, clients: Clients | None = None, *, codec: PayloadCodec | None = None) -> Ports:
+    """The ports of a deployment; without `clients` they are made here, so call it once a process.
+
+    `codec` is the app's: without it, what it has sealed cannot be read.
+    """
     clients = clients or make_clients()
     clock = SystemClock()
     ids = Ulids(clock)
-    return Ports(
+    ports = Ports(
         store=DynamoStore(clients.dynamodb, settings.table, shards=settings.index_shards),
         runs=SqsRunQueue(clients.sqs, settings.runs_queue_url),
         timers=AwsTimers(
@@ -101,6 +106,7 @@ def aws_ports(settings: Settings, clients: Clients | None = None) -> Ports:
         signing=_signing(settings, clients),
         public_url=settings.public_url,
     )
+    return with_texts(ports, codec)
 
 
 def task_source(settings: Settings, clients: Clients, queue: str) -> TaskSource | None:

@@ -14,7 +14,6 @@ from durable.channels import Update
 from durable.errors import InvalidInput
 from durable.model.duration import Duration, seconds
 from durable.options import MISSING, Call
-from durable.pending import as_child
 
 P = ParamSpec("P")
 I = TypeVar("I")  # noqa: E741 - the name that readers of the signatures expect
@@ -87,7 +86,7 @@ class Workflow(Generic[I, R]):
 
         def __call__(self, *_args: object, **_kwargs: object) -> NoReturn:
             raise TypeError(
-                f"{self.name} is a workflow: use {as_child(self.name)}client.start({self.name}, ...), "
+                f"{self.name} is a workflow: use await ctx.child({self.name}, ...), client.start({self.name}, ...), "
                 f"or await {self.name}.fn(ctx, ...) to run its code inline."
             )
 

@@ -23,6 +23,7 @@ DurableError
 │   ├── Diverged · DuplicateName · UnawaitedOperation · OperationInsideStep · NotAllowedInWorkflow
 │   ├── Deadlock · BusyLoop · StepTooLong · UnknownWorkflow · UnknownEntityVersion · UndecodableHistory · NotAvailable
 │   ├── UnansweredUpdate · UpdateAnswered
+│   ├── PayloadUnreadable · SealingFailed   the app's codec, or the bucket, does not give a value back, or take it
 ├── refusals, raised to callers before anything is stored
 │   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
 │   ├── RunNotFound · RunAlreadyExists · RunEnded · RetryRefused · IdempotencyKeySpent · WorkflowNotRegistered
@@ -379,6 +380,21 @@ class UndecodableHistory(Misuse):
 
     def __init__(self, location: str, expected: str, reason: str) -> None:
         super().__init__(f'the value recorded at "{location}" cannot be read as {expected} any more: {reason}')
+
+
+class PayloadUnreadable(Misuse):
+    """A stored value cannot be read: its blob is gone, or the app's codec does not open it."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"a stored value cannot be read: {reason}. Nothing is lost: mend that, and the run goes on.")
+
+
+class SealingFailed(Misuse):
+    """The app's codec refused to seal a value, so it was not stored."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(f"the app's codec does not seal {what}: {reason}. It was not stored.")
 
 
 class UnansweredUpdate(Misuse):

@@ -63,9 +63,14 @@ def child_failed(run_id: str, status: str, error: ErrorInfo) -> ChildFailed:
     It is also an instance of the class of the error that ended the child, as `step_failed` says; where a step's failure
     did, of the class of that step's error.
     """
-    kind = _KINDS_OF_CHILD_FAILED.get(status, ChildFailed)
     cause = error.cause if error.matches(StepFailed) and error.cause is not None else error
-    return _failed(kind, cause, run_id=run_id, status=status, error=error)
+    match status:
+        case "cancelled":
+            return _failed(ChildCancelled, cause, run_id=run_id, status=status, error=error)
+        case "timed_out":
+            return _failed(ChildTimedOut, cause, run_id=run_id, status=status, error=error)
+        case _:
+            return _failed(ChildFailed, cause, run_id=run_id, status=status, error=error)
 
 
 def entity_failed(entity: str, key: str, operation: str, error: ErrorInfo) -> EntityFailed:
@@ -88,9 +93,6 @@ def ended_without_error(status: str, reason: str | None) -> ErrorInfo:
     """Stands for the error of a run that ended by somebody's decision."""
     kind = {"cancelled": RunWasCancelled, "timed_out": RunTimedOut, "dead": RunDead}.get(status, RunFailed)
     return ErrorInfo(type=kind.__qualname__, module=kind.__module__, message=reason or f"it ended as {status}")
-
-
-_KINDS_OF_CHILD_FAILED: Final = {"cancelled": ChildCancelled, "timed_out": ChildTimedOut}
 
 
 def _failed(base: type[F], cause: ErrorInfo, /, **own: Any) -> F:
@@ -170,10 +172,9 @@ def _record(exc: BaseException, causes: int) -> ErrorInfo:
             cause=exc.error,
         )
     if isinstance(exc, ChildFailed):
-        kind = _KINDS_OF_CHILD_FAILED.get(exc.status, ChildFailed)
         return ErrorInfo(
-            type=kind.__qualname__,
-            module=kind.__module__,
+            type=ChildFailed.__qualname__,
+            module=ChildFailed.__module__,
             message=_message(exc),
             data={"run_id": exc.run_id, "status": exc.status},
             cause=exc.error,

@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from durable.definitions import RemoteStep, Singleton, Workflow
+    from durable.model.packages import Packages
     from durable.options import Rate
 
 _NO_FIELDS: Final = (str, bytes, int, float, bool, type(None), list, tuple, set, frozenset)
 
 
 class Registry(Protocol):
-    """An app, as far as calls of remote steps need it."""
+    """An app, as far as calls of remote steps and the undoing of steps need it."""
+
+    packages: Packages
 
     @property
     def name(self) -> str: ...

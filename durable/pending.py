@@ -19,11 +19,6 @@ PENDING: Final = frozenset({
 """Names as an author writes them."""
 
 
-def as_child(workflow: str) -> str:
-    """Recommends `ctx.child` in a list of ways, once there is one."""
-    return "" if "ctx.child" in PENDING else f"await ctx.child({workflow}, ...), or "
-
-
 def not_available(operation: str) -> NoReturn:
     """Refuses an operation of the list."""
     assert operation in PENDING, f"{operation} is not in the list of what is missing"

@@ -67,6 +67,7 @@ __all__ = [
     "StepQueue",
     "Store",
     "TaskSource",
+    "Texts",
     "Timers",
     "WakesMoved",
 ]
@@ -458,6 +459,38 @@ class Blobs(Protocol):
         ...
 
 
+class Texts(Protocol):
+    """Payloads that come by a queue, which no other port receives from, and large ones before they are recorded."""
+
+    def kept(self, run_id: str, text: str, *, what: str) -> str:
+        """The text, after what it takes to store it is done: a large one is among the run's blobs. Raises LimitExceeded."""
+        ...
+
+    def envelope(self, envelope: Envelope) -> Envelope:
+        """The envelope with what the engine itself reads of it; the body of a message goes to the mailbox as it is."""
+        ...
+
+    def task(self, task: StepTask) -> StepTask:
+        """The task with its input as it was sent. Raises PayloadUnreadable."""
+        ...
+
+
+class PlainTexts:
+    """Payloads that are stored and sent as they are."""
+
+    def kept(self, run_id: str, text: str, *, what: str) -> str:  # noqa: ARG002 - nothing has to be done
+        """The text."""
+        return text
+
+    def envelope(self, envelope: Envelope) -> Envelope:
+        """The envelope."""
+        return envelope
+
+    def task(self, task: StepTask) -> StepTask:
+        """The task."""
+        return task
+
+
 class NoBlobs:
     """The blobs of a deployment without a bucket: there are none, and none can be stored."""
 
@@ -525,5 +558,6 @@ class Ports:
     blobs: Blobs = field(default_factory=NoBlobs)
     steps: StepQueue = field(default_factory=NoSteps)
     signing: Signing = field(default_factory=NoSigning)
+    texts: Texts = field(default_factory=PlainTexts)
     public_url: str | None = None
     """Where outside parties reach the API."""

@@ -42,7 +42,7 @@ class Container:
         self.app = app
         self.clients = clients
         self.sqs = clients.sqs
-        self.ports = aws_ports(settings, clients)
+        self.ports = aws_ports(settings, clients, codec=app.codec)
         self.code_version = settings.code_version or code_version(settings.app)
         self.queue_urls = (settings.runs_queue_url, settings.timers_queue_url)
 

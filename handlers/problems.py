@@ -21,12 +21,14 @@ from durable.errors import (
     NotAvailable,
     NotStorable,
     NotWaiting,
+    PayloadUnreadable,
     QueueNotServed,
     RetryRefused,
     RunAlreadyExists,
     RunBlocked,
     RunEnded,
     RunNotFound,
+    SealingFailed,
     StoreUnavailable,
     TokenExpired,
     UpdateRejected,
@@ -93,6 +95,8 @@ _KNOWN: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
     NotStorable: (422, "not-storable", "A value cannot be stored"),
     LimitExceeded: (413, "limit-exceeded", "A value is too large"),
     StoreUnavailable: (503, "unavailable", "A service did not answer"),
+    PayloadUnreadable: (500, "unreadable", "A stored value cannot be read"),
+    SealingFailed: (500, "not-sealed", "A value cannot be sealed"),
     NotAvailable: (501, "not-available", "This version cannot do that"),
 }
 

@@ -12,6 +12,7 @@ from durable.model.attributes import Attributes, AttributeValue
 from durable.model.entry import Entry
 from durable.model.message import StoredMessage
 from durable.model.run import EPOCH_ORIGIN, Run
+from durable.model.stored import Unreadable
 from durable.ports import RunSummary
 
 
@@ -129,7 +130,9 @@ def error_view(error: ErrorInfo | None) -> dict[str, Any] | None:
 
 
 def payload(text: str | None) -> Any:
-    """The value of a JSON text; null for none."""
+    """The value of a JSON text; null for none. One that cannot be read says why, so that the others can be looked at."""
+    if isinstance(text, Unreadable):
+        return {"unreadable": text.reason}
     return None if text is None else json.loads(text)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from botocore import exceptions as botocore_errors
 from botocore.exceptions import ClientError
+from urllib3.exceptions import HTTPError
 
 from durable.errors import StoreUnavailable
 
@@ -14,19 +15,27 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 TRANSIENT: Final = frozenset({
+    "BandwidthLimitExceeded",
+    "EC2ThrottledException",
     "InternalFailure",
     "InternalServerError",
     "KMS.ThrottlingException",
     "KmsThrottled",
     "LimitExceededException",
+    "OperationAborted",
     "OverLimit",
+    "PriorRequestNotComplete",
     "ProvisionedThroughputExceededException",
+    "ReplicatedWriteConflictException",
     "RequestLimitExceeded",
     "RequestThrottled",
+    "RequestThrottledException",
     "RequestTimeout",
+    "RequestTimeoutException",
     "ServiceQuotaExceededException",
     "ServiceUnavailable",
     "SlowDown",
+    "ThrottledException",
     "Throttling",
     "ThrottlingException",
     "TooManyRequestsException",
@@ -34,6 +43,17 @@ TRANSIENT: Final = frozenset({
     "TransactionInProgressException",
 })  # fmt: skip
 """Codes that say: later, perhaps. The request may or may not have had its effect."""
+
+LOST: Final = (
+    botocore_errors.ConnectionError,
+    botocore_errors.HTTPClientError,
+    # Bodies that are read as they come (S3): shorter than announced, or other bytes than their checksum says.
+    botocore_errors.IncompleteReadError,
+    botocore_errors.ChecksumError,
+    botocore_errors.FlexibleChecksumError,
+    HTTPError,  # botocore lets some of those below it through there, of TLS for one
+)
+"""The connection, or what came over it, broke."""
 
 SERVER_ERROR: Final = 500
 
@@ -58,5 +78,5 @@ def translated(service: str) -> Generator[None]:
         if not is_transient(error):
             raise
         raise StoreUnavailable(f"{service}: {error}") from error
-    except (botocore_errors.ConnectionError, botocore_errors.HTTPClientError) as error:
+    except LOST as error:
         raise StoreUnavailable(f"{service}: {error}") from error

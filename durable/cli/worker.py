@@ -60,7 +60,7 @@ def _work(app: App[Any], place: str, queue: str, concurrency: int, grace: float,
     try:
         settings = Settings.from_environment(app=place)
         clients = make_clients()
-        ports = aws_ports(settings, clients)
+        ports = aws_ports(settings, clients, codec=app.codec)
         source = task_source(settings, clients, queue)
     except InvalidInput as error:
         err.print(Text(str(error), "red"))

@@ -12,13 +12,14 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from durable.codec.annotations import UNTYPED
 from durable.codec.comparison import Difference, first_difference, first_unencodable, same
 from durable.errors import InvalidInput, LimitExceeded, NotStorable
-from durable.model.limits import PAYLOAD_BYTES
+from durable.model.limits import BLOB_BYTES
+from durable.model.stored import check_readable
 
 Type = Any
 """Any form that pydantic can validate (a class, `A | B`, `list[int]`, `Annotated[...]`), or `UNTYPED`."""
 
 
-def encode(value: object, type_: Type, *, what: str = "the value", limit: int = PAYLOAD_BYTES) -> str:
+def encode(value: object, type_: Type, *, what: str = "the value", limit: int = BLOB_BYTES) -> str:
     """The JSON text of a value, after checking that reading it gives the same again.
 
     Raises:
@@ -28,7 +29,7 @@ def encode(value: object, type_: Type, *, what: str = "the value", limit: int = 
     return round_trip(value, type_, what=what, limit=limit)[0]
 
 
-def round_trip(value: object, type_: Type, *, what: str = "the value", limit: int = PAYLOAD_BYTES) -> tuple[str, Any]:
+def round_trip(value: object, type_: Type, *, what: str = "the value", limit: int = BLOB_BYTES) -> tuple[str, Any]:
     """The JSON text of a value, and the value as it is read from that text; raises as `encode` does."""
     try:
         return _round_trip(value, type_, what, limit)
@@ -63,9 +64,11 @@ def decode(text: str | None, type_: Type) -> Any:
 
     Raises:
         pydantic.ValidationError: The text does not fit the type (a ValueError, as for a text that is no JSON).
+        PayloadUnreadable: The text could not be had.
     """
     if text is None:
         text = "null"
+    check_readable((text,))
     if type_ is UNTYPED:
         return from_json(text)
     return _adapter(type_).validate_json(text, by_alias=True, by_name=True)

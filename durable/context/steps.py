@@ -15,8 +15,8 @@ from durable.ops.call import NO_QUEUES, CallOperation
 from durable.ops.functions import misfit
 from durable.ops.step import StepOperation, TryStepOperation
 from durable.ops.transact import TransactOperation
+from durable.ops.undo import check_own_undo
 from durable.options import Call, Step, Undoable
-from durable.pending import as_child
 from durable.values import Failed, Ok
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class StepCalls(Part):
             StepInterrupted: An at-most-once step may have run and left no result.
         """
         name, policy, fn, args = self._parse("ctx.step", first, args)
-        check_arguments("ctx.step", fn, args, kwargs)
+        self._check("ctx.step", policy, fn, args, kwargs)
         return StepOperation(self._execution, name, policy, fn, args, kwargs)
 
     @overload
@@ -88,7 +88,7 @@ class StepCalls(Part):
     def try_step(self, first: Any, /, *args: Any, **kwargs: Any) -> Any:
         """As `step`, but a failure of the kinds in `Step(catch=...)` is returned as `Failed`, a success as `Ok`."""
         name, policy, fn, args = self._parse("ctx.try_step", first, args)
-        check_arguments("ctx.try_step", fn, args, kwargs)
+        self._check("ctx.try_step", policy, fn, args, kwargs)
         return TryStepOperation(self._execution, name, policy, fn, args, kwargs)
 
     @overload
@@ -131,6 +131,14 @@ class StepCalls(Part):
         """
         known = checked_items("ctx.transact", items)
         return TransactOperation(self._execution, check_name("name of a transaction", name), known)
+
+    def _check(
+        self, operation: str, policy: Step, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        check_arguments(operation, fn, args, kwargs)
+        app = self._execution.app
+        if policy.undo_fn is not None and app is not None:
+            check_own_undo(policy.undo_fn, app.packages)
 
     def _parse(
         self, operation: str, first: Any, args: tuple[Any, ...]
@@ -193,8 +201,8 @@ def _passed_function(operation: str, fn: Any) -> Callable[..., Any]:
             )
         case Workflow():
             raise TypeError(
-                f"{fn.name} is a workflow, not a step: use {as_child(fn.name)}await {fn.name}.fn(ctx, ...) "
-                "to run its code inline."
+                f"{fn.name} is a workflow, not a step: use await ctx.child({fn.name}, ...), "
+                f"or await {fn.name}.fn(ctx, ...) to run its code inline."
             )
         case _ if callable(fn):
             return fn

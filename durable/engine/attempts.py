@@ -253,6 +253,7 @@ class Attempts:
     def _succeeded(self, step: Pending, value: object) -> Entry | None:
         try:
             text = step.operation.encode(value)
+            text = self._writer.keep_text(text, f'the result of step "{step.operation.name}"')
         except (NotStorable, LimitExceeded) as error:
             return self._give_up(step, error, GiveUp("critical"))
         return self._record(step, value=text, compensation=step.compensation)

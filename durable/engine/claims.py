@@ -83,7 +83,7 @@ class TaskClaims:
                 looked_at += len(deliveries)
                 for delivery in deliveries:
                     try:
-                        task = task_from(delivery.body)
+                        task = self._ports.texts.task(task_from(delivery.body))
                     except ValueError:
                         log.warning("message %s is no task; the queue gives it to its dead letters", delivery.id)
                         continue

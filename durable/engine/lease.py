@@ -49,6 +49,8 @@ class Loaded:
     payloads: Mapping[Payload, str] = field(default_factory=dict["Payload", str])
     buried: frozenset[str] = frozenset()
     """Ids of messages that were consumed by entries which are gone."""
+    unreadable: str | None = None
+    """Why something of the history cannot be read; None where all of it can."""
 
     @cached_property
     def consumed(self) -> frozenset[str]:
@@ -114,6 +116,7 @@ def load(ports: Ports, run: Run, cache: HistoryCache, options: EngineOptions) ->
         entries=sorted(counting_entries(run, entries), key=lambda entry: entry.order),
         messages=[message for page in pages for message in page.messages],
         payloads=cached.payloads if cached is not None else {k: v for page in pages for k, v in page.payloads.items()},
+        unreadable=next((page.unreadable for page in pages if page.unreadable is not None), None),
     )
     return run, replace(loaded, buried=_buried(ports, run, loaded.messages, loaded.consumed))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from durable.model.envelope import Pump, Wake
 
 if TYPE_CHECKING:
+    from durable.model.envelope import Envelope
     from durable.ports import Ports
 
 GRACE = 30.0
@@ -37,19 +38,25 @@ class Maintenance:
         """Wakes at most `limit` runs of each kind, and has as many lanes looked after.
 
         Through the timers queue, which has no groups: a group whose handler crashes again and again does not hold the
-        wakes of its own run up.
+        wakes of its own run up. What fails at one run is raised at the end, when the others have been seen to.
         """
-        overdue = self._ports.store.due_runs(before=self._ports.clock.now() - GRACE, limit=limit)
-        for run_id in overdue:
-            self._wake(run_id, "overdue")
-        # The index is a moment behind: a run may be woken that has just been tried, and is then left as it is.
-        blocked = self._ports.store.blocked_runs(not_under=self._code_version, limit=limit)
-        for run_id in blocked:
-            self._wake(run_id, "new code")
-        lanes = self._ports.store.due_lanes(before=self._ports.clock.now(), limit=limit)
-        for name in lanes:
-            self._ports.timers.send(Pump(lane=name, id=self._ports.new_id()))
-        return Sweep(woken=len(overdue), unblocked=len(blocked), pumped=len(lanes))
+        now, store, new_id = self._ports.clock.now(), self._ports.store, self._ports.new_id
+        troubles: list[Exception] = []
 
-    def _wake(self, run_id: str, reason: str) -> None:
-        self._ports.timers.send(Wake(run_id=run_id, id=self._ports.new_id(), reason=reason))
+        def send(envelope: Envelope) -> int:
+            try:
+                self._ports.timers.send(envelope)
+            except Exception as trouble:  # noqa: BLE001 - one run's trouble is no other's; it is raised below
+                troubles.append(trouble)
+                return 0
+            return 1
+
+        overdue = store.due_runs(before=now - GRACE, limit=limit)
+        woken = sum(send(Wake(run_id=run_id, id=new_id(), reason="overdue")) for run_id in overdue)
+        # The index is a moment behind: a run may be woken that has just been tried, and is then left as it is.
+        blocked = store.blocked_runs(not_under=self._code_version, limit=limit)
+        unblocked = sum(send(Wake(run_id=run_id, id=new_id(), reason="new code")) for run_id in blocked)
+        pumped = sum(send(Pump(lane=name, id=new_id())) for name in store.due_lanes(before=now, limit=limit))
+        if troubles:
+            raise troubles[0]
+        return Sweep(woken=woken, unblocked=unblocked, pumped=pumped)

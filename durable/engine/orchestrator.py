@@ -74,7 +74,7 @@ class Orchestrator:
         failed: list[str] = []
         for delivery in deliveries:
             try:
-                envelope = from_body(delivery.body)
+                envelope = self._ports.texts.envelope(from_body(delivery.body))
             except ValueError:  # its text may be anybody's secret: it stays out of the log
                 log.warning("message %s is none of ours; the queue gives it to its dead letters", delivery.id)
                 failed.append(delivery.id)

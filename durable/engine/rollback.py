@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from durable.engine.steps import StepRunner
     from durable.engine.writer import EntryWriter
     from durable.model.entry import Entry
+    from durable.model.packages import Packages
     from durable.model.run import Run
     from durable.ports import Ports
     from durable.propagation import Carriers
@@ -53,7 +54,7 @@ class Rollback:
 
     def __init__(
         self, *, ports: Ports, lease: Lease, loaded: Loaded, writer: EntryWriter, runner: StepRunner,
-        options: EngineOptions, longest: float, carriers: Carriers,
+        options: EngineOptions, longest: float, carriers: Carriers, packages: Packages,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._run = lease.run
@@ -67,6 +68,7 @@ class Rollback:
             longest=longest, carriers=carriers,
         )  # fmt: skip
         self._longest = longest
+        self._packages = packages
         self._charges = lease.run.died
 
     def go(self) -> Pause:
@@ -86,7 +88,10 @@ class Rollback:
     def _undo(self, step: Entry) -> Pause | None:
         """None once there is an outcome, be it a failure: the other steps are undone all the same."""
         assert step.compensation is not None
-        self._attempts.admit(Undo(self._run.id, step, step.compensation, self._loaded.entries, longest=self._longest))
+        undo = Undo(
+            self._run.id, step, step.compensation, self._loaded.entries, longest=self._longest, packages=self._packages
+        )
+        self._attempts.admit(undo)
         if self._charges:
             self._charges = False  # only the first undo of this turn may have been under way when the last one died
             run = self._run

@@ -21,6 +21,7 @@ from durable.engine.transacting import transact
 from durable.engine.waiting import Waits
 from durable.errors import Fenced
 from durable.execution import Raised
+from durable.model.stored import check_readable
 from durable.ops.call import CallOperation
 from durable.ops.continuation import ContinuationOperation
 from durable.ops.dispatched import DispatchedOperation
@@ -121,7 +122,9 @@ class Session:
         """Something asked for a turn meanwhile. The count comes first: what arrives after it moves it again."""
         self._wakes = run.wakes
         self._run = replace(self._run, cancel_requested=run.cancel_requested, watched=run.watched)
-        self._mailbox.add(load_messages(self._ports, self._run))
+        messages = load_messages(self._ports, self._run)
+        check_readable(message.body for message in messages)
+        self._mailbox.add(messages)
 
     def begin(self) -> None:
         """Replays the history and takes in the first operations without a record."""

@@ -24,7 +24,7 @@ from durable.engine.rollback import Rollback, done_steps, kept_entries, outcome_
 from durable.engine.session import Session
 from durable.engine.stopping import never_began, verdict, with_deadline
 from durable.engine.writer import EntryWriter
-from durable.errors import Fenced, LimitExceeded, Misuse, StoreUnavailable
+from durable.errors import Fenced, LimitExceeded, Misuse, PayloadUnreadable, StoreUnavailable
 from durable.logs import name_workflow
 from durable.model.envelope import Wake
 from durable.ports import Settled, WakesMoved
@@ -92,6 +92,9 @@ class Turns:
 
     def _go(self, lease: Lease, longest: float) -> None:
         run, loaded = load(self.ports, lease.run, self.cache, self.options)
+        if loaded.unreadable is not None:
+            self._unreadable(lease, PayloadUnreadable(loaded.unreadable))
+            return
         run = with_deadline(self.app, run, self.ports.clock.now())
         lease = Lease(run, lease.ends)
         loaded = with_carried(self.ports, run, loaded)
@@ -252,6 +255,17 @@ class Turns:
         if moved is not None:  # perhaps somebody asks for its end
             self._blocked(lease.knowing(moved), loaded, writer, misuse)
 
+    def _unreadable(self, lease: Lease, problem: PayloadUnreadable) -> None:
+        """The run is blocked, whatever is asked of it: nobody knows what there is to undo or to end."""
+        log.error("run %s: %s", lease.run.id, problem)
+        settlement = settling.blocked(lease.run, problem, self.code_version, self.ports.clock.now())
+        epoch, wakes = lease.run.epoch, lease.run.wakes
+        while True:
+            answer = self.ports.store.settle(lease.run.id, epoch=epoch, wakes=wakes, settlement=settlement)
+            if isinstance(answer, Settled):
+                return
+            wakes = answer.wakes
+
     def _stop(self, lease: Lease, loaded: Loaded, writer: EntryWriter, ending: Ending) -> None:
         settlement = settling.stopped(lease.run, ending, unread=loaded.unread, now=self.ports.clock.now())
         self._insist(lease, loaded, writer, self._undone_first(lease.run, loaded, writer, settlement))
@@ -267,7 +281,7 @@ class Turns:
         run = lease.run
         rollback = Rollback(
             ports=self.ports, lease=lease, loaded=loaded, writer=writer, runner=self.new_runner(), options=self.options,
-            longest=longest, carriers=self.app.carriers,
+            longest=longest, carriers=self.app.carriers, packages=self.app.packages,
         )  # fmt: skip
         try:
             pause = rollback.go()

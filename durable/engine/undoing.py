@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from durable.model.entry import Compensation, Entry, Kind
+    from durable.model.packages import Packages
 
 LONGEST: Final = 30.0
 """Timeout of one attempt, in seconds."""
@@ -31,8 +32,9 @@ class Undo:
     """An undo is not undone."""
 
     def __init__(
-        self, run_id: str, step: Entry, compensation: Compensation, entries: Iterable[Entry], *, longest: float
-    ) -> None:
+        self, run_id: str, step: Entry, compensation: Compensation, entries: Iterable[Entry], *, longest: float,
+        packages: Packages,
+    ) -> None:  # fmt: skip
         self.run_id = run_id
         self.location = step.location
         self.branches = step.branches
@@ -42,6 +44,7 @@ class Undo:
         self.context = contextvars.Context()
         self._step = step
         self._compensation = compensation
+        self._packages = packages
         own = (e for e in entries if e.location == step.location and e.order > step.order)
         failed = (entry for entry in own if entry.mark.startswith(f"{OUTCOME}@"))
         self.attempts = tuple(sorted(failed, key=lambda entry: entry.attempts))
@@ -60,7 +63,7 @@ class Undo:
     @property
     def call(self) -> Callable[[], Any]:
         """The undo function with the step's result and arguments bound."""
-        return call_of(self._step, self._compensation)
+        return call_of(self._step, self._compensation, self._packages)
 
     @property
     def arguments(self) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

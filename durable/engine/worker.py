@@ -137,7 +137,7 @@ class _Batch:
     def process(self, deliveries: Sequence[TaskDelivery]) -> Sequence[str]:
         for delivery in deliveries:
             try:
-                task = task_from(delivery.body)
+                task = self._ports.texts.task(task_from(delivery.body))
             except ValueError:  # its text may be anybody's secret: it stays out of the log
                 log.warning("message %s is no task; the queue gives it to its dead letters", delivery.id)
                 self._failed.append(delivery.id)

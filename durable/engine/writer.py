@@ -111,6 +111,10 @@ class EntryWriter:
         self._ports.blobs.put(key, data)
         return key
 
+    def keep_text(self, text: str, what: str) -> str:
+        """Does what it takes to store a text, before anything is recorded of it; raises LimitExceeded."""
+        return self._ports.texts.kept(self._run.id, text, what=what)
+
     def fetch(self, key: str) -> bytes | None:
         """The bytes of a blob, of whatever run."""
         return self._ports.blobs.get(key)

@@ -98,6 +98,8 @@ class Page:
     """Entries that were pruned and can still be undone; with `mailbox_only` they are not read."""
     cursor: str | None = None
     """Where the next page starts; None after the last."""
+    unreadable: str | None = None
+    """Why something of the history cannot be read; None where all of it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,11 @@ A plain text is JSON, which begins with neither of the words below, so the forms
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
+
+from durable.errors import PayloadUnreadable
 
 BLOB: Final = "blob:"
 """`blob:<size of the text in bytes>:<key>`."""
@@ -107,6 +109,13 @@ class Sealed:
         """Reads what `to_text` wrote; raises ValueError for anything else."""
         _, data, owner = text.split(":", 2)
         return cls(b64decode(data, validate=True), owner)
+
+
+def check_readable(texts: Iterable[str]) -> None:
+    """Raises PayloadUnreadable for the first text that could not be read."""
+    for text in texts:
+        if isinstance(text, Unreadable):
+            raise PayloadUnreadable(text.reason)
 
 
 def owner_of(stored: str) -> str:

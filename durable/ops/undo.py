@@ -3,6 +3,7 @@
 | when                    | what happens                                                                           |
 |-------------------------|----------------------------------------------------------------------------------------|
 | the step is called      | the undo function must be found by its name and take the result and the step's arguments |
+|                         | and be in a package of the app's own                                                   |
 | before its body runs    | the arguments are encoded; what cannot be stored fails the step                        |
 | its result is recorded  | function and arguments are part of that entry                                          |
 | the run is rolled back  | the function is looked up, and called with the result and the arguments                |
@@ -13,13 +14,16 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from durable import codec
 from durable.errors import LimitExceeded, Misuse, UndecodableHistory
 from durable.model.entry import Compensation, Entry
 from durable.model.limits import UNDO_BYTES
 from durable.ops.arguments import arguments_from, arguments_text, signature_of
+
+if TYPE_CHECKING:
+    from durable.model.packages import Packages
 
 
 class UndoMissing(Misuse):
@@ -29,6 +33,28 @@ class UndoMissing(Misuse):
         super().__init__(
             f'the step at "{location}" is undone by {function}, which the deployed code does not have. Deploy code that '
             "has it under this name: the rollback goes on where it is."
+        )
+
+
+class UndoRefused(Misuse):
+    """What is recorded as the undo of a step is not a function of the app: somebody else has written the record."""
+
+    def __init__(self, location: str, function: str, packages: Packages) -> None:
+        super().__init__(
+            f'the step at "{location}" is undone by {function}, and a rollback calls functions of the app\'s own packages '
+            f"only ({packages}). Was the record changed by hand? If the function is yours, add its package: App(..., "
+            "packages=[...])."
+        )
+
+
+def check_own_undo(undo: Callable[..., Any], packages: Packages) -> None:
+    """Raises TypeError for a function that a rollback would refuse to call."""
+    reference = _reference(undo)
+    if not packages.own(reference.partition(":")[0]):
+        raise TypeError(
+            f"Step.undo() takes a function of the app's own packages ({packages}), because a rollback calls what the table "
+            f"names; {reference} is not. Wrap it in a function beside the workflow, or name its package: "
+            "App(..., packages=[...])."
         )
 
 
@@ -64,11 +90,15 @@ def compensation_of(undo: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
     return Compensation(_reference(undo), text)
 
 
-def call_of(entry: Entry, compensation: Compensation) -> Callable[[], Any]:
-    """The call that undoes what the entry records; raises a Misuse where the deployed code cannot make it."""
+def call_of(entry: Entry, compensation: Compensation, packages: Packages) -> Callable[[], Any]:
+    """The call that undoes what the entry records; raises a Misuse where the deployed code cannot make it, or must not."""
+    if not packages.own(compensation.fn.partition(":")[0]):
+        raise UndoRefused(entry.location, compensation.fn, packages)
     undo = _found(compensation.fn)
     if undo is None:
         raise UndoMissing(entry.location, compensation.fn)
+    if _reference(undo) != compensation.fn:  # `shop.app:os.system`: what a module of ours has imported is not ours
+        raise UndoRefused(entry.location, compensation.fn, packages)
     try:
         result = codec.decode(entry.value, codec.input_type(undo, after=0))
         args, kwargs = arguments_from(compensation.args, undo, after=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from durable.adapters.texts import with_texts
 from durable.engine.orchestrator import Orchestrator
 from durable.engine.worker import RemoteWorker
 from durable.testing.faults import Invocation, InvocationKilled
@@ -39,7 +40,7 @@ class Container:
         self._perform = perform
         self._invocation = Invocation()
         self._orchestrator = Orchestrator(
-            app, intercepted(ports, self._port_call), code_version=code_version, options=options, steps=steps
+            app, with_texts(intercepted(ports, self._port_call), app.codec), code_version=code_version, options=options, steps=steps
         )
 
     def process(self, deliveries: Sequence[Delivery], *, remaining: float) -> Sequence[str]:
@@ -71,7 +72,7 @@ class WorkerContainer:
         self._perform = perform
         self._invocation = Invocation()
         self._worker = RemoteWorker(
-            app, intercepted(ports, self._port_call), name=code_version, options=options, steps=steps
+            app, with_texts(intercepted(ports, self._port_call), app.codec), name=code_version, options=options, steps=steps
         )
 
     def process(self, deliveries: Sequence[TaskDelivery], *, remaining: float) -> Sequence[str]:

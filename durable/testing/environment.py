@@ -74,7 +74,7 @@ class TestEnvironment(Client):
             mocks=self._mocks,
             new_runner=steps,
         )
-        super().__init__(app, self.world.services.ports)
+        super().__init__(app, self.world.ports)
 
     def __enter__(self) -> Self:
         return self
@@ -193,6 +193,7 @@ class TestEnvironment(Client):
         """Puts other code under the open runs; blocked ones are tried again within a minute."""
         self.world.deploy(app)
         self.app = app
+        self.ports = self.world.ports
 
     # What goes wrong
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from durable.adapters.texts import with_texts
 from durable.engine.maintenance import GRACE, Maintenance
 from durable.engine.orchestrator import Delivery
 from durable.lanes import alive, unaware
@@ -63,6 +64,8 @@ class World:
         self.lose_wakes_of_killed = False
         """Whether what woke a killed invocation is lost with it; messages never are."""
         self.after_delivery: Callable[[], None] = _nothing
+        self.ports = with_texts(services.ports, app.codec)
+        """What clients and maintenance see."""
         self._options = options
         self._new_runner = new_runner
         self._warm: list[Container] = []
@@ -84,6 +87,7 @@ class World:
     def deploy(self, app: App) -> None:
         """Replaces the code; containers of the old code take no new work."""
         self.app = app
+        self.ports = with_texts(self.services.ports, app.codec)
         self.deployments += 1
         self._deployed_at = self.services.clock.now()
         self.restart()
@@ -255,14 +259,14 @@ class World:
             state = store.read_lane(name, tickets=0)
             if state is None or state.lane.due_at is None:
                 continue
-            ports, holders = self.services.ports, state.lane.holders
+            ports, holders = self.ports, state.lane.holders
             if neglected(state.lane) or any(not alive(ports, it) or unaware(ports, it) for it in holders):
                 yield state.lane.due_at
 
     def _sweep(self) -> None:
         self._swept_at = self.services.clock.now()
         self._swept_deployment = self.deployments
-        swept = Maintenance(self.services.ports, code_version=self.code_version).sweep()
+        swept = Maintenance(self.ports, code_version=self.code_version).sweep()
         self.repairs += swept.woken
 
 

@@ -145,7 +145,7 @@ FAULTS = {
         *ANYWHERE,
         Fault("throttled for the account", refuse("ThrottlingException")),
         Fault("in conflict with a transaction", refuse("TransactionConflictException"), WRITES, 1),
-        Fault("in conflict with another Region", refuse("ReplicatedWriteConflictException"), WRITES, 1),
+        Fault("in conflict with another Region", refuse("ReplicatedWriteConflictException"), WRITES),
         Fault("transaction in conflict", cancel("TransactionConflict"), TRANSACTION, 1),
         Fault("transaction throttled", cancel("ThrottlingError"), TRANSACTION, 1),
         Fault("transaction over its throughput", cancel("ProvisionedThroughputExceeded"), TRANSACTION, 1),

@@ -24,7 +24,8 @@ class Scenario:
 
     @property
     def file(self) -> Path:
-        return HERE / self.module.removeprefix("test_") / f"{self.workflow}-{self.version}.json"
+        name = self.workflow.replace(":", ".")  # not every file system has colons in names
+        return HERE / self.module.removeprefix("test_") / f"{name}-{self.version}.json"
 
     @property
     def app(self) -> App[Any]:

@@ -12,7 +12,7 @@ from durable import Context, Mailbox, Updates
 from durable.pending import PENDING
 from tests.repo.tree import ROOT
 
-SHARED = {"__init__", "blocks", "branches", "functions", "operation", "progress"}
+SHARED = {"__init__", "arguments", "blocks", "branches", "functions", "operation", "progress"}
 """Files of durable/ops that hold what operations have in common."""
 
 FACTS = {"entity_key", "run", "run_id", "log", "random", "uuid", "now", "today", "mailbox", "updates"}

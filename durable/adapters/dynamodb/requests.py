@@ -126,7 +126,10 @@ class Requests:
             with translated("DynamoDB"):
                 self._client.transact_write_items(TransactItems=items)
         except self._client.exceptions.TransactionCanceledException as error:
-            return [_reason(reason, error) for reason in error.response.get("CancellationReasons", [])]
+            reasons = error.response.get("CancellationReasons", [])
+            if len(reasons) != len(items):
+                raise StoreUnavailable("DynamoDB: the transaction was cancelled for no stated reason") from error
+            return [_reason(reason, error) for reason in reasons]
         return None
 
     def query(self, **arguments: Any) -> Mapping[str, Any]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from pydantic_core import from_json, to_json
-
 from durable.adapters.sizes import entry_bytes
-from durable.errors import ErrorInfo, LimitExceeded, PayloadUnreadable
+from durable.errors import ErrorInfo, LimitExceeded
 from durable.model.envelope import Deliver, Publish, to_body
 from durable.model.limits import ITEM_BYTES, PAYLOAD_BYTES, QUEUE_BYTES
-from durable.model.stored import OF_EVENTS, Opened, Unreadable
+from durable.model.stored import OF_EVENTS, Unreadable
 from durable.model.subscription import MatchKey
 
 if TYPE_CHECKING:
@@ -58,12 +57,12 @@ def entry_in(wrapping: Wrapping, entry: Entry) -> Entry:
     return _with_errors(entry, lambda error: error_in(wrapping, error))
 
 
-def why_unreadable(entries: Sequence[Entry]) -> str | None:
+def why_unreadable(entries: Sequence[Entry], messages: Sequence[StoredMessage]) -> str | None:
     """Why the first text that could not be read could not; None where all could."""
-    for entry in entries:
-        for text in (*_texts_of(entry), *_texts_of_errors(entry)):
-            if isinstance(text, Unreadable):
-                return text.reason
+    texts = (text for entry in entries for text in (*_texts_of(entry), *_texts_of_errors(entry)))
+    for text in chain(texts, (message.body for message in messages)):
+        if isinstance(text, Unreadable):
+            return text.reason
     return None
 
 
@@ -110,12 +109,12 @@ def _texts_of_errors(entry: Entry) -> Iterator[str]:
 # Errors: their classes stay readable
 
 
-def error_out(wrapping: Wrapping, owner: str, error: ErrorInfo) -> ErrorInfo:
-    """Message and data, and those of its causes."""
+def error_out(wrapping: Wrapping, owner: str, error: ErrorInfo, *, readable: bool = False) -> ErrorInfo:
+    """Message and data, and those of its causes; not sealed where people must be able to read it in any case."""
+    cause = None if error.cause is None else error_out(wrapping, owner, error.cause, readable=readable)
     return ErrorInfo(
-        type=error.type, module=error.module, message=wrapping.any_out(error.message, owner),
-        data=None if error.data is None else wrapping.any_out(error.data, owner),
-        cause=None if error.cause is None else error_out(wrapping, owner, error.cause),
+        type=error.type, module=error.module, message=wrapping.any_out(error.message, owner, readable=readable),
+        data=None if error.data is None else wrapping.any_out(error.data, owner, readable=readable), cause=cause,
     )  # fmt: skip
 
 
@@ -149,16 +148,18 @@ def run_in(wrapping: Wrapping, run: Run) -> Run:
 
 def settlement_out(wrapping: Wrapping, run_id: str, settlement: Settlement) -> Settlement:
     """How a run ended. Why it is blocked is told by the framework, and must be readable when nothing else is."""
-    output, error, reason = settlement.output, settlement.error, settlement.reason
-    if error is not None and (settlement.status != "blocked" or settlement.ending is not None):
-        error = error_out(wrapping, run_id, error)
-        if reason is not None and settlement.status != "blocked":
-            reason = wrapping.any_out(reason, run_id)  # it repeats the error's message
-    if output is not None:
-        output = wrapping.out(output, run_id, "the output")
-    if (output, error, reason) == (settlement.output, settlement.error, settlement.reason):
-        return settlement
-    return replace(settlement, output=output, error=error, reason=reason)
+    output, error, blocked = settlement.output, settlement.error, settlement.status == "blocked"
+    if error is not None:
+        error = error_out(wrapping, run_id, error, readable=blocked and settlement.ending is None)
+    return replace(
+        settlement, error=error, output=None if output is None else wrapping.out(output, run_id, "the output"),
+        reason=reason_out(wrapping, run_id, settlement.reason, readable=error is None or blocked),
+    )  # fmt: skip
+
+
+def reason_out(wrapping: Wrapping, run_id: str, reason: str | None, *, readable: bool) -> str | None:
+    """What a record says for people; it may repeat the message of an error."""
+    return None if reason is None else wrapping.any_out(reason, run_id, readable=readable)
 
 
 def _read(wrapping: Wrapping, stored: str | None) -> str | None:

@@ -61,9 +61,9 @@ class Wrapping:
         """A reference in place of the form of a text that does not fit beside others."""
         return stored if stored.startswith(BLOB) else self._put(stored, text, owner, what)
 
-    def any_out(self, value: Any, owner: str) -> Any:
+    def any_out(self, value: Any, owner: str, *, readable: bool = False) -> Any:
         """A member of an error: any text or JSON data, as it is or as a text in one of the forms."""
-        if self._codec is not None:
+        if self._codec is not None and not readable:
             return self._sealed(to_json(value, inf_nan_mode="strings").decode(), owner, "an error")
         if isinstance(value, str) and value.startswith((*FORMS, PLAIN)):
             return PLAIN + to_json(value).decode()

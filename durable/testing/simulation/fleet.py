@@ -10,7 +10,9 @@ from durable.engine.orchestrator import Delivery, Orchestrator
 from durable.engine.steps import InlineStepRunner
 from durable.engine.worker import RemoteWorker
 from durable.model.delivery import TaskDelivery
+from durable.model.task import task_from
 from durable.testing.simulation.weather import SkewedClock
+from durable.testing.simulation.workloads.effects import effects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +42,7 @@ class Container:
         """Receipts of what must come back."""
         if isinstance(self.server, RemoteWorker):
             tasks = [TaskDelivery(id=one.receipt, body=one.body, receive_count=one.receive_count) for one in received]
+            effects.serve(task_from(received[0].body))
             return self.server.process(tasks, remaining=10 * INVOCATION_SECONDS)
         deliveries = [
             Delivery(id=one.receipt, body=one.body, arrived_at=one.sent_at, sequence=one.sequence) for one in received

@@ -86,7 +86,8 @@ class Queues:
             clock, ids, self.runs, threshold=weather.threshold, visibility_timeout=weather.visibility, random=random,
             luck=luck, note=note,
         )  # fmt: skip
-        self.steps = MemoryStepQueue(clock, visibility_timeout=weather.visibility, max_receives=MANY)
+        # Longer than any body takes: else a task would come again for ever, whatever its workers answer.
+        self.steps = MemoryStepQueue(clock, visibility_timeout=12 * weather.visibility, max_receives=MANY)
         self._random = random
         self._unruly = weather.unruly
         self._luck = luck

@@ -207,7 +207,7 @@ def test_what_a_fenced_epoch_wrote_is_no_history(world, handle) -> None:
 def test_a_terminated_run_has_ended(world, handle) -> None:
     world.client.cancel("r1", "terminate", reason="by ann")
     run = world.client.get("r1")
-    assert (run.status, run.reason, run.due_at) == ("cancelled", "by ann", None)
+    assert (run.status, run.reason, run.outbox) == ("cancelled", "by ann", "terminate")
     handle.cancel("terminate")
     assert world.client.get("r1").reason == "by ann"
 

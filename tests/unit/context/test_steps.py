@@ -107,7 +107,7 @@ def test_keywords_of_the_users_function_may_have_any_name() -> None:
         ),
         (
             lambda ctx: ctx.step("n", fulfil, "o"),
-            r"fulfil is a workflow, not a step: use await fulfil.fn\(ctx, ...\)",
+            r"fulfil is a workflow, not a step: use await ctx.child\(fulfil, ...\), or await fulfil.fn",
         ),
         (
             lambda ctx: ctx.step(charge, "o", retries=3),

@@ -5,9 +5,10 @@ from durable.testing.simulation.workloads.chain import CHAIN
 from durable.testing.simulation.workloads.children import CHILDREN
 from durable.testing.simulation.workloads.continued import CONTINUED
 from durable.testing.simulation.workloads.looping import LOOPING
+from durable.testing.simulation.workloads.remote import REMOTE
 from durable.testing.simulation.workloads.saga import SAGA
 from durable.testing.simulation.workloads.workload import Workload
 
-WORKLOADS: dict[str, Workload] = {one.name: one for one in (CHAIN, LOOPING, SAGA, CANCELLED, CONTINUED, CHILDREN)}
+WORKLOADS: dict[str, Workload] = {one.name: one for one in (CHAIN, LOOPING, SAGA, CANCELLED, CONTINUED, CHILDREN, REMOTE)}
 
 __all__ = ["WORKLOADS", "Workload"]

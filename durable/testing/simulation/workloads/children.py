@@ -173,4 +173,4 @@ def check_started(watch: Watch, run: Run) -> None:
             raise Violation(f"children: {run.id} has recorded that it starts {start.id}, which does not exist")
 
 
-CHILDREN = Workload(name="children", plan=plan, check=check, rate=0.4, pace=0.5)
+CHILDREN = Workload(name="children", plan=plan, check=check, rate=0.4, pace=0.3)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import local
+from typing import Any
 
 from durable.app import App
 from durable.channels import Signal
 from durable.context import Context
 from durable.errors import NonRetryableError
+from durable.model.task import StepTask
 from durable.options import Backoff, Step
 from durable.step_context import step_context
 
@@ -39,6 +43,13 @@ class Effects:
         self.sleep: Callable[[float], None] = _no_clock
         """Lets others go on while a body takes so many seconds."""
         self.now: Callable[[], float] = float
+        self.performing: list[StepTask] = []
+        """Tasks of remote steps whose bodies are being run."""
+        self.bodies: Counter[str] = Counter()
+        """How often the body of each attempt at a remote step was begun."""
+        self.notes: dict[str, Any] = {}
+        """What a workload remembers of this seed."""
+        self._served = local()
         """What time it is, for those whose clock is right."""
 
     def happen(self) -> int:
@@ -52,6 +63,23 @@ class Effects:
         self.sleep, self.now = sleep, now
         self.executions.clear()
         self.undone.clear()
+        self.performing.clear()
+        self.bodies.clear()
+        self.notes.clear()
+
+    def serve(self, task: StepTask) -> None:
+        """The worker in this thread has got a task."""
+        self._served.task = task
+
+    @contextmanager
+    def body(self) -> Iterator[StepTask]:
+        """While the body of a remote step is run; gives its task."""
+        task: StepTask = self._served.task
+        self.performing.append(task)
+        try:
+            yield task
+        finally:
+            self.performing.remove(task)
 
 
 def _no_clock(seconds: float) -> None:
