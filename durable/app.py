@@ -24,6 +24,7 @@ from durable.model.entity import workflow_of
 from durable.model.ids import check_name
 from durable.model.lane import Order
 from durable.model.packages import Packages
+from durable.model.retention import Retention, kept_by_ending
 from durable.model.stored import PayloadCodec
 from durable.model.tags import check_tags
 from durable.options import RETRIES, Rate, count
@@ -101,7 +102,7 @@ class App(Triggers, Generic[S]):
         version: str = "1",
         tags: Sequence[str] = (),
         timeout: Duration | None = None,
-        retention: Duration | None = None,
+        retention: Retention | None = None,
         singleton: Singleton | None = None,
         max_entries: int | None = None,
     ) -> WorkflowDecorator: ...
@@ -114,7 +115,7 @@ class App(Triggers, Generic[S]):
         version: str = "1",
         tags: Sequence[str] = (),
         timeout: Duration | None = None,
-        retention: Duration | None = None,
+        retention: Retention | None = None,
         singleton: Singleton | None = None,
         max_entries: int | None = None,
     ) -> Any:
@@ -129,7 +130,7 @@ class App(Triggers, Generic[S]):
             version: Change it when runs under way could not go on with the new code.
             tags: Given to every run.
             timeout: Time for the whole run, counted from its first turn.
-            retention: How long ended runs are kept.
+            retention: How long ended runs are kept: "90 days", or by ending, `{"completed": "30 days"}`. For good if left out.
             singleton: Mutual exclusion of runs by a key of their input.
             max_entries: Ceiling of a run's history.
         """
@@ -152,7 +153,7 @@ class App(Triggers, Generic[S]):
                     output_type=shape.output_type,
                     tags=check_tags(tags),
                     timeout=optional_seconds(timeout, "@app.workflow(timeout=...)", minimum=1.0),
-                    retention=optional_seconds(retention, "@app.workflow(retention=...)", minimum=1.0),
+                    retention=kept_by_ending(retention, "@app.workflow(retention=...)"),
                     singleton=singleton,
                 )
             )

@@ -80,10 +80,14 @@ def aws_ports(settings: Settings, clients: Clients | None = None, *, codec: Payl
 
     `codec` is the app's: without it, what it has sealed cannot be read.
     """
-    clients = clients or make_clients()
+    return with_texts(bare_ports(settings, clients or make_clients()), codec)
+
+
+def bare_ports(settings: Settings, clients: Clients) -> Ports:
+    """The adapters as they are: they take what fits into an item or a message, and show what is stored there."""
     clock = SystemClock()
     ids = Ulids(clock)
-    ports = Ports(
+    return Ports(
         store=DynamoStore(clients.dynamodb, settings.table, shards=settings.index_shards),
         runs=SqsRunQueue(clients.sqs, settings.runs_queue_url),
         timers=AwsTimers(
@@ -106,7 +110,6 @@ def aws_ports(settings: Settings, clients: Clients | None = None, *, codec: Payl
         signing=_signing(settings, clients),
         public_url=settings.public_url,
     )
-    return with_texts(ports, codec)
 
 
 def task_source(settings: Settings, clients: Clients, queue: str) -> TaskSource | None:

@@ -13,6 +13,7 @@ from durable import codec
 from durable.channels import Update
 from durable.errors import InvalidInput
 from durable.model.duration import Duration, seconds
+from durable.model.run import Status
 from durable.options import MISSING, Call
 
 P = ParamSpec("P")
@@ -64,8 +65,8 @@ class Workflow(Generic[I, R]):
     tags: tuple[str, ...] = ()
     timeout: float | None = None
     """Seconds from the first turn on."""
-    retention: float | None = None
-    """Seconds that an ended run is kept."""
+    retention: Mapping[Status, float] = field(default_factory=dict[Status, float])
+    """Seconds that a run is kept after each ending; for good after one that is not in it."""
     singleton: Singleton | None = None
     max_entries: int | None = None
     validators: dict[str, tuple[Any, Callable[[Any], None]]] = field(

@@ -113,7 +113,7 @@ class Store(Protocol):
         """Takes the lease of a run that failed or died, or with `any_ended` of one that ended in any way.
 
         The run is suspended again and its ending forgotten: outcome, output, error, reason, and a request to cancel it.
-        A retry by the same `owner` after a lost reply answers `Acquired` again.
+        Not one whose deletion has begun. A retry by the same `owner` after a lost reply answers `Acquired` again.
         """
         ...
 
@@ -276,8 +276,8 @@ class Store(Protocol):
         """Who waits for the end of a run, strongly consistent; `watched` as in `watch`."""
         ...
 
-    def clear_outbox(self, run_id: str, *, epoch: int) -> None:
-        """Notes that everybody has been told of the run's end; a no-op for another epoch."""
+    def clear_outbox(self, run_id: str, *, epoch: int, delete_at: float | None = None) -> None:
+        """Notes that everybody has been told of the run's end, and when it may go; a no-op for another epoch."""
         ...
 
     def unblock(self, run_id: str, *, now: float) -> Run | None:
@@ -381,6 +381,25 @@ class Store(Protocol):
         self, event: str, event_id: str, run_id: str, location: str, *, at: float, expires_at: float
     ) -> Taken:
         """Notes that an operation of a run has had an event, unless one of that run has; what is noted then."""
+        ...
+
+    def expired_runs(self, *, before: float, limit: int) -> Sequence[str]:
+        """Ids of ended runs that owe nothing and whose `due_at` has passed, the longest ago first; eventually consistent."""
+        ...
+
+    def postpone_deletion(self, run_id: str, *, epoch: int, until: float) -> None:
+        """Makes an ended run that owes nothing due at `until`; a no-op for another epoch, and for a run that is due never."""
+        ...
+
+    def mark_for_deletion(self, run_id: str, *, epoch: int, now: float) -> bool:
+        """Notes that the deletion of an ended run begins: nobody reopens it any more. One that was due never is due now.
+
+        False, and nothing is changed, for another epoch, and if the run is open, owes something or is missing.
+        """
+        ...
+
+    def empty_run(self, run_id: str) -> None:
+        """Deletes what is in the run's own partition, and the attempts at its remote steps, but not its record."""
         ...
 
     def delete_run(self, run_id: str) -> None:

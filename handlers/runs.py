@@ -7,12 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast, get_args
 
-from pydantic import TypeAdapter
-
 from durable import codec
 from durable.app import App
 from durable.client import Client, StatusFilter
-from durable.errors import ErrorInfo, InvalidInput, Misuse, RunEnded, RunError
+from durable.client.reading import whole_error
+from durable.errors import InvalidInput, Misuse, RunEnded, RunError
 from durable.model.entry import Entry
 from durable.model.ids import PREFIX_OF_ENTITIES, check_run_id
 from durable.model.message import StoredMessage
@@ -24,7 +23,6 @@ from handlers.views import call_view, entry_view, message_view, row_view, run_vi
 
 LARGEST_PAGE: Final = 100
 _STATUSES: Final = ("open", *get_args(Status))
-_ERROR: Final = TypeAdapter(ErrorInfo)
 COUNTED: Final = ("workflow", "status", "tag", "where")
 """What runs are filtered by."""
 LISTED: Final = (*COUNTED, "cursor", "limit")
@@ -201,12 +199,9 @@ class Runs:
 
     def _view(self, run: Run) -> dict[str, Any]:
         store = self._ports.store
-        # The turn that ended the run stored this under its own epoch: an output, or an error of which the record has part.
-        stored = store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else None
-        if run.status == "completed":
-            output, error = stored if run.output_stored else run.output, None
-        else:
-            output, error = None, run.error if stored is None else _ERROR.validate_json(stored)
+        output, error = None, whole_error(self._ports, run)
+        if run.status == "completed":  # the turn that ended the run stored the output under its own epoch
+            output = store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output
         return run_view(
             run,
             input=store.get_payload(run.id, "input") if run.input_stored else run.input,

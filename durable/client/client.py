@@ -181,7 +181,7 @@ class Client(Messaging, Updating, Deciding, Answering, Published, Publishing, Ca
             if record is not None and record.status == "completed":
                 return reading.output(self.app, self.ports, record, workflow)
             if record is not None:
-                reading.raise_unless_open(record)
+                reading.raise_unless_open(self.ports, record)
             left = LONGEST_PAUSE if allowed is None else began + allowed - clock.monotonic()
             if left <= 0:
                 waits = f", waiting for {record.reason}" if record is not None and record.reason else ""

@@ -161,7 +161,7 @@ class EntityCalls(ClientPart):
             if run is None:
                 return None  # the call is on its way, and the entity begins with it
             if not run.ended:
-                reading.raise_unless_open(run)
+                reading.raise_unless_open(self.ports, run)
                 return None
             text = self.ports.store.get_reply(run_id, message_id)  # it may have been answered between the two looks
             if text is None:

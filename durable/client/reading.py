@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, assert_never
+from typing import TYPE_CHECKING, Any, Final, NoReturn, assert_never
+
+from pydantic import TypeAdapter
 
 from durable import codec
 from durable.errors import (
+    ErrorInfo,
     RunBlocked,
     RunDead,
     RunFailed,
@@ -19,6 +22,7 @@ from durable.errors import (
 from durable.model.exported import exported
 from durable.model.history import counting_entries, unpacked
 from durable.model.ids import check_run_id, generation_id, generation_of
+from durable.model.stored import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
     from durable.model.entry import Entry
     from durable.model.run import Run
     from durable.ports import Ports
+
+
+_ERROR: Final = TypeAdapter(ErrorInfo)
 
 
 def the_run(ports: Ports, run_id: str) -> Run:
@@ -73,8 +80,18 @@ def output(app: App[Any], ports: Ports, run: Run, workflow: Workflow[Any, Any] |
         ) from None
 
 
-def raise_unless_open(run: Run) -> None:
+def whole_error(ports: Ports, run: Run) -> ErrorInfo | None:
+    """The error that ended the run, with its data and causes; of a large one the record has the beginning only."""
+    # The turn that ended the run stored it under its own epoch.
+    apart = run.output_stored and run.status != "completed"
+    stored = ports.store.get_payload(run.id, "output", epoch=run.epoch) if apart else None
+    return run.error if stored is None or isinstance(stored, Unreadable) else _ERROR.validate_json(stored)
+
+
+def raise_unless_open(ports: Ports, run: Run) -> None:
     """Raises how the run ended, or that it is blocked; returns for a run that may still complete."""
+    if run.output_stored:
+        run = replace(run, error=whole_error(ports, run))
     match run.status:
         case "pending" | "suspended" | "rolling_back":
             return

@@ -129,7 +129,7 @@ class Updating(ClientPart):
                 return reply_from(text)
             run = self.get(run_id)
             if not run.ended:
-                reading.raise_unless_open(run)
+                reading.raise_unless_open(self.ports, run)
                 return None
             text = self.ports.store.get_reply(lineage, update_id)  # it may have been answered between the two looks
             if text is None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from durable import codec
 from durable.engine.lease import load_messages
 from durable.engine.opening import begun, python_minor
+from durable.engine.retention import retained
 from durable.errors import Misuse, StoreUnavailable
 from durable.model.envelope import Deliver, Start
 from durable.model.ids import generation_id, generation_of
@@ -74,7 +75,7 @@ class Handover:
             named = tuple(message.id for message in unread[:NAMED])
             answer = self._ports.store.continue_as_new(
                 self._run.id, epoch=self._run.epoch, wakes=wakes,
-                settlement=_ended(self._run, successor.id, self._ports.clock.now()),
+                settlement=retained(self._app, self._run, _ended(self._run, successor.id, self._ports.clock.now())),
                 successor=replace(successor, carries=Carried(self._run.id, named) if named else None),
                 input=stored_input,
             )  # fmt: skip

@@ -11,6 +11,7 @@ from durable.engine.entities import answer_recorded
 from durable.engine.events import subscribe, unsubscribe
 from durable.engine.sending import send_recorded
 from durable.ops.child import child_start_from
+from durable.ops.dispatched import ABANDONED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,6 +75,12 @@ def completed(ports: Ports, run: Run, opened: Entry) -> None:
 
 TIDIED: Final[frozenset[Kind]] = frozenset({"wait"})
 """Kinds for which `completed` has something to do: what it does must not be in vain."""
+
+
+def ends_an_effect(entry: Entry) -> bool:
+    """Whether it records that something is closed outside: whoever wrote it may have died before it did that."""
+    failed_call = entry.kind == "call" and entry.error is not None and not entry.mark
+    return entry.error == ABANDONED or failed_call or attempt_over(entry) is not None
 
 
 def still_open(entries: Iterable[Entry]) -> Iterator[Entry]:

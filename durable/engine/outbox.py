@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from durable.engine.children import end_message_id, how_it_ended
-from durable.engine.effects import close, still_open
+from durable.engine.effects import close, ends_an_effect, still_open
 from durable.engine.entities import is_ended_entity, refuse_calls
 from durable.engine.lease import pages_of
+from durable.engine.retention import kept_until
 from durable.lanes import leave
 from durable.model.envelope import Deliver
 from durable.model.history import counting_entries, unpacked
@@ -22,6 +23,7 @@ from durable.model.run import Watcher
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from durable.app import App
     from durable.model.entry import Entry
     from durable.model.run import Run, Settlement
     from durable.ports import Ports
@@ -46,7 +48,7 @@ def kept_children(ports: Ports, run: Run) -> list[Entry]:
     return [entry for page in pages_of(ports, run.id) for entry in page.kept if entry.kind == "start"]
 
 
-def pay(ports: Ports, run: Run, entries: Sequence[Entry] | None = None) -> None:
+def pay(app: App, ports: Ports, run: Run, entries: Sequence[Entry] | None = None) -> None:
     """Tells everybody about the end of the run; twice is harmless. `run` is the record as it was settled."""
     if is_ended_entity(run):
         refuse_calls(ports, run)
@@ -55,6 +57,7 @@ def pay(ports: Ports, run: Run, entries: Sequence[Entry] | None = None) -> None:
     if entries is None:
         items = [entry for page in pages_of(ports, run.id) for entry in (*page.entries, *page.kept)]
         entries = sorted(counting_entries(run, unpacked(items)), key=lambda entry: entry.order)
+        entries = [entry for entry in entries if entry.epoch <= run.clean_epoch or not ends_an_effect(entry)]
     for opened in still_open(entries):
         close(ports, run, opened, run.outbox)
     if _somebody_waits(run):
@@ -71,7 +74,7 @@ def pay(ports: Ports, run: Run, entries: Sequence[Entry] | None = None) -> None:
             )
     if run.lane is not None:
         leave(ports, run.lane, run.lineage or run.id)
-    ports.store.clear_outbox(run.id, epoch=run.epoch)
+    ports.store.clear_outbox(run.id, epoch=run.epoch, delete_at=kept_until(app, run))
 
 
 def _somebody_waits(run: Run) -> bool:

@@ -180,6 +180,7 @@ def as_settled(run: Run, settlement: Settlement) -> Run:
     return replace(
         run, status=settlement.status, output=settlement.output, output_stored=settlement.output_stored,
         error=settlement.error, reason=settlement.reason, outbox=settlement.outbox, clean_epoch=run.epoch,
+        finished_at=settlement.at,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from durable.engine.opening import links_of, open_execution
 from durable.engine.pauses import Continues, Ended, OutOfTime, Pause, Quiescent, Stopped
 from durable.engine.pruning import Pruner
 from durable.engine.repeating import repeat_effects
+from durable.engine.retention import retained
 from durable.engine.rollback import Rollback, done_steps, kept_entries, outcome_of
 from durable.engine.session import Session
 from durable.engine.stopping import never_began, verdict, with_deadline
@@ -78,7 +79,7 @@ class Turns:
         if lease is None:
             return None
         if not isinstance(lease, Lease):
-            outbox.pay(self.ports, lease)
+            outbox.pay(self.app, self.ports, lease)
             return lease.successor
         name_workflow(lease.run.workflow)
         try:
@@ -222,13 +223,14 @@ class Turns:
             entries += outbox.kept_children(self.ports, lease.run)
         late_results = max(settlement.late_results, lease.run.late_results)
         settlement = outbox.with_debts(lease.run, entries, replace(settlement, late_results=late_results))
+        settlement = retained(self.app, lease.run, settlement)
         answer = self.ports.store.settle(lease.run.id, epoch=lease.run.epoch, wakes=wakes, settlement=settlement)
         match answer:
             case WakesMoved(run=moved):
                 return moved
             case Settled():
                 if settlement.outbox is not None:
-                    outbox.pay(self.ports, settling.as_settled(lease.run, settlement), entries)
+                    outbox.pay(self.app, self.ports, settling.as_settled(lease.run, settlement), entries)
                 if settlement.status == "rolling_back" and settlement.due_at == settlement.at:
                     self._wake(lease.run.id, "rolls back")
                 if not settlement.terminal and settlement.ending is None:

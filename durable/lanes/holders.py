@@ -49,7 +49,7 @@ def act(ports: Ports, ticket: Ticket) -> bool:
 def alive(ports: Ports, holder: str, *, if_missing: bool = False) -> bool:
     """Whether a holder may still need its slot: its run has not ended, nor has its attempt been closed."""
     run_id, _, task_id = holder.partition("|")
-    run = ports.store.get(run_id) if task_id else _last_of_lineage(ports, run_id)
+    run = ports.store.get(run_id) if task_id else last_of_lineage(ports, run_id)
     if run is None:
         return if_missing
     if run.ended or not task_id:
@@ -67,13 +67,13 @@ def remind(ports: Ports, holder: str) -> None:
 
 def unaware(ports: Ports, holder: str) -> Run | None:
     """The run of a holder if it has had no turn since it waited for its slot, and nothing else will wake it."""
-    run = None if "|" in holder else _last_of_lineage(ports, holder)
+    run = None if "|" in holder else last_of_lineage(ports, holder)
     if run is None or run.ended or run.lane is None or run.due_at is not None or run.reason != slot_reason(run.lane):
         return None
     return run
 
 
-def _last_of_lineage(ports: Ports, run_id: str) -> Run | None:
+def last_of_lineage(ports: Ports, run_id: str) -> Run | None:
     """The run, or the last of those that have continued it; their numbers follow one another, so in ever longer leaps."""
     run, leap = ports.store.get(run_id), 1
     while run is not None and run.successor is not None:

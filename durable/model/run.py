@@ -124,6 +124,7 @@ class Run:
     lease_until: float | None = None
     wakes: int = 0
     due_at: float | None = None
+    """When maintenance looks at it, should nothing have woken it; once it has ended and owes nothing: deletes it."""
     armed: float | None = None
     waiting_for: tuple[str, ...] = ()
     waits: tuple[Wait, ...] = ()
@@ -160,7 +161,8 @@ class Run:
     carries: Carried | None = None
     outbox: CloseMode | None = None
     """Of an ended run: others have yet to be told, and what it had begun elsewhere is to be ended so."""
-    expires_at: float | None = None
+    deleting: bool = False
+    """Of an ended run: its deletion has begun, so it stays ended."""
 
     @property
     def ended(self) -> bool:

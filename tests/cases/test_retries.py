@@ -20,6 +20,7 @@ from durable import (
     step_context,
 )
 from durable.engine.orchestrator import Delivery
+from durable.model.limits import BLOB_BYTES
 from durable.testing import TestEnvironment, kill_process
 from durable.testing.containers import Container
 
@@ -42,7 +43,7 @@ async def one_step(ctx: Context) -> Any:
 
 @pytest.mark.parametrize(
     ("result", "told"),
-    [("x" * 300_000, r"(?s)work.*300,002 bytes.*262,144"), (threading.Lock(), r"work.*lock")],
+    [("x" * BLOB_BYTES, r"work.*67,108,866 bytes.*67,108,864"), (threading.Lock(), r"work.*lock")],
     ids=["too-large", "no-data"],
 )
 def test_RTY_01_a_result_that_can_never_be_stored_fails_at_once_with_step_size_and_limit(

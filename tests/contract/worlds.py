@@ -17,7 +17,7 @@ from durable.adapters.memory import (
     VirtualClock,
 )
 from durable.adapters.steps import SqsTaskSource
-from durable.aws import Clients, aws_ports
+from durable.aws import Clients, bare_ports
 from durable.local.provision import provision
 from durable.local.template import read_template
 from durable.model.envelope import Envelope, from_body
@@ -138,7 +138,7 @@ class AwsWorld:
         settings = settings.model_copy(update={"steps_queues": {"gpu": own}})
         self.clients = clients
         self.settings = settings
-        self.ports = aws_ports(settings, clients)
+        self.ports = bare_ports(settings, clients)
         self.store: Store = DynamoStore(clients.dynamodb, settings.table, page_items=PAGE_ITEMS)
 
     def receive_runs(self) -> Sequence[Message]:

@@ -56,6 +56,11 @@ GIVEN_UP: Final = "#outcome IN (:failed, :dead)"
 
 ENDED: Final = "attribute_exists(#outcome)"
 
+OVER: Final = f"{ENDED} AND attribute_not_exists(#outbox) AND {MINE}"
+"""The run has ended, owes nothing, and has not been reopened since."""
+
+STAYS: Final = "attribute_not_exists(#deleting)"
+
 UNCUT: Final = f"{MINE} AND NOT contains(#cuts, :cut)"
 """The cut has not been recorded by an earlier try."""
 

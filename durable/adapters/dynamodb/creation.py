@@ -12,6 +12,8 @@ from durable.errors import StoreUnavailable
 from durable.ports import Created, Exists, KeyTaken
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from durable.adapters.dynamodb.attributes import Item
     from durable.adapters.dynamodb.requests import Failed, Requests
     from durable.model.run import Run
@@ -44,8 +46,12 @@ class Creation:
             return Created(run)
         return _taken(run, reasons[0], None if idempotency_key is None else reasons[1])
 
+    def empty(self, run_id: str) -> None:
+        """Two requests, and one for each 25 items."""
+        self._sweep(keys.partition(run_id), keys.tasks(run_id))
+
     def delete(self, run_id: str) -> None:
-        """One request to find them and one to delete them for each 25 items; the record goes last, by its own request.
+        """Five requests to find items and one to delete each 25 of them; the record goes last, by its own request.
 
         So a deletion that is cut short is found again and completed. Tombstones and watchers belong to a
         lineage: they go with its last run.
@@ -54,30 +60,32 @@ class Creation:
         if record is None:
             return
         run = items.read_run(record)
-        self._sweep(keys.partition(run_id))
-        self._sweep(keys.replies(run_id))
-        self._sweep(keys.tasks(run_id))
-        if run.successor is None:
-            self._sweep(keys.tombstones(run.lineage or run_id))
-            self._sweep(keys.watchers(run.lineage or run_id))
+        shared = (keys.tombstones(run.lineage or run_id), keys.watchers(run.lineage or run_id))
+        own = (keys.partition(run_id), keys.replies(run_id), keys.tasks(run_id))
+        self._sweep(*own, *(shared if run.successor is None else ()))
         same = conditions.guarded(conditions.SAME_LIFE, {":born": a.number(run.born)})
         self._requests.delete(items.key(run_id), **same)
 
-    def _sweep(self, partition: str) -> None:
-        """Deletes everything in a partition, a run record excepted."""
+    def _sweep(self, *partitions: str) -> None:
+        """Deletes everything in the partitions, a run record excepted."""
         doomed: list[Item] = []
-        for item in self._requests.pages(
-            KeyConditionExpression="pk = :pk",
-            ExpressionAttributeValues={":pk": a.text(partition)},
-            ProjectionExpression="pk, sk",
-            ConsistentRead=True,
-        ):
-            if item["sk"]["S"] != keys.META or not keys.is_run(partition):
-                doomed.append({"pk": item["pk"], "sk": item["sk"]})
+        for item in self._items_of(partitions):
+            doomed.append(item)
             if len(doomed) == BATCH:
                 self._requests.delete_all(doomed)
                 doomed = []
         self._requests.delete_all(doomed)
+
+    def _items_of(self, partitions: Iterable[str]) -> Iterator[Item]:
+        for partition in partitions:
+            for item in self._requests.pages(
+                KeyConditionExpression="pk = :pk",
+                ExpressionAttributeValues={":pk": a.text(partition)},
+                ProjectionExpression="pk, sk",
+                ConsistentRead=True,
+            ):
+                if item["sk"]["S"] != keys.META or not keys.is_run(partition):
+                    yield {"pk": item["pk"], "sk": item["sk"]}
 
 
 def _taken(run: Run, record: Failed | None, key: Failed | None) -> Created | Exists | KeyTaken:

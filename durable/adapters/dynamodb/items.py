@@ -50,9 +50,9 @@ _RUN: Final = (
     *_fields(a.packed, a.read_packed, "input", "output", "reason"),
     *_fields(a.number, a.read_int, "epoch", "born", "clean_epoch", "wakes"),
     *_fields(a.number, a.read_int, "undelivered", "late_results", "released_epoch", default=0),
-    *_fields(a.number, a.read_float, "created_at", "started_at", "updated_at", "finished_at", "expires_at"),
+    *_fields(a.number, a.read_float, "created_at", "started_at", "updated_at", "finished_at"),
     *_fields(a.number, a.read_float, "lease_until", "due_at", "armed", "deadline"),
-    *_fields(a.flag, a.read_flag, "input_stored", "output_stored", "pruned", "watched", default=False),
+    *_fields(a.flag, a.read_flag, "input_stored", "output_stored", "pruned", "watched", "deleting", default=False),
     *_fields(a.texts, a.read_texts, "tags", "waiting_for", "failed_at", default=()),
     *_fields(a.waits, a.read_waits, "waits", default=()),
     *_fields(a.fences, a.read_fences, "fences", "floors", default={}),
@@ -122,7 +122,7 @@ def run_item(run: Run, shards: int) -> Item:
     item["listing"] = a.text(f"{run.workflow}#{shard}")
     item["created"] = a.text(keys.created_key(run.created_at, run.id))
     if run.due_at is not None:
-        item["due_shard"] = a.text(str(shard))
+        item["due_shard"] = _due_shard(run.id, shards, over=run.ended and run.outbox is None)
     if run.ended:
         item["outcome"] = a.text(run.status)
     if run.status in ATTENTION:
@@ -137,18 +137,22 @@ def read_run(item: Mapping[str, Any]) -> Run:
 
 def settled_attributes(run_id: str, settlement: Settlement, shards: int) -> dict[str, AttributeValue | None]:
     """What a settlement makes of the run record; None is to be removed."""
-    shard = keys.shard_of(run_id, shards)
+    shard, over = keys.shard_of(run_id, shards), settlement.terminal and settlement.outbox is None
     written = _write(settlement, _SETTLED)
     changed: dict[str, AttributeValue | None] = {field.name: written.get(field.name) for field in _SETTLED}
     status: Status = settlement.status
     changed |= {
         "updated_at": a.number(settlement.at),
         "finished_at": a.number(settlement.at) if settlement.terminal else None,
-        "due_shard": None if settlement.due_at is None else a.text(str(shard)),
+        "due_shard": None if settlement.due_at is None else _due_shard(run_id, shards, over=over),
         "outcome": a.text(status) if settlement.terminal else None,
         "attention": a.text(f"{status}#{shard}") if status in ATTENTION else None,
     }
     return changed
+
+
+def _due_shard(run_id: str, shards: int, *, over: bool) -> AttributeValue:
+    return a.text(keys.ended_shard(run_id, shards) if over else str(keys.shard_of(run_id, shards)))
 
 
 def entry_item(run_id: str, entry: Entry) -> Item:

@@ -153,6 +153,11 @@ def lane_shard(name: str, shards: int) -> str:
     return f"lane#{shard_of(name, shards)}"
 
 
+def ended_shard(run_id: str, shards: int) -> str:
+    """The shard of the `due` index in which an ended run is listed that is to be deleted."""
+    return f"ended#{shard_of(run_id, shards)}"
+
+
 def entry_key(key: str) -> str:
     """The sort key of the entry with this key (location and mark); refuses one that DynamoDB would refuse."""
     return _checked("the location of an operation", ENTRIES + key)

@@ -78,6 +78,7 @@ class Lifecycle:
         condition, outcomes = conditions.ENDED, dict[str, "AttributeValue"]()
         if not any_ended:
             condition, outcomes = conditions.GIVEN_UP, {":failed": a.text("failed"), ":dead": a.text("dead")}
+        condition = f"{condition} AND {conditions.STAYS}"
         arguments = conditions.update(changes, condition, _ONE | outcomes, _NEXT_EPOCH)
         answer = self._requests.update(items.key(run_id), arguments | _NEW)
         if not isinstance(answer, Failed):
@@ -184,11 +185,27 @@ class Lifecycle:
         )
         return [items.read_watcher(item) for item in found]
 
-    def clear_outbox(self, run_id: str, *, epoch: int) -> None:
+    def clear_outbox(self, run_id: str, *, epoch: int, delete_at: float | None) -> None:
         """One request."""
-        changes = dict.fromkeys(("outbox", "due_at", "due_shard"))
+        changes: dict[str, AttributeValue | None] = dict.fromkeys(("outbox", "due_at", "due_shard"))
+        if delete_at is not None:
+            changes |= {"due_at": a.number(delete_at), "due_shard": a.text(keys.ended_shard(run_id, self._shards))}
         condition = f"{conditions.ENDED} AND {conditions.MINE}"
         self._requests.update(items.key(run_id), conditions.update(changes, condition, {":epoch": a.number(epoch)}))
+
+    def postpone_deletion(self, run_id: str, *, epoch: int, until: float) -> None:
+        """One request."""
+        condition = f"{conditions.OVER} AND {conditions.STAYS} AND attribute_exists(#due_at)"
+        arguments = conditions.update({"due_at": a.number(until)}, condition, {":epoch": a.number(epoch)})
+        self._requests.update(items.key(run_id), arguments)
+
+    def mark_for_deletion(self, run_id: str, *, epoch: int, now: float) -> bool:
+        """One request."""
+        changes = {"deleting": a.flag(True), "due_shard": a.text(keys.ended_shard(run_id, self._shards))}
+        values = {":epoch": a.number(epoch), ":now": a.number(now)}
+        due = "#due_at = if_not_exists(#due_at, :now)"
+        arguments = conditions.update(changes, conditions.OVER, values, due)
+        return not isinstance(self._requests.update(items.key(run_id), arguments), Failed)
 
     def unblock(self, run_id: str, *, now: float) -> Run | None:
         """One request."""

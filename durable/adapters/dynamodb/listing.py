@@ -57,14 +57,21 @@ class Listing:
 
     def due(self, *, before: float, limit: int) -> Sequence[str]:
         """Ids of runs that are due, the longest overdue first."""
+        return self._due([str(shard) for shard in range(self._shards)], before, limit)
+
+    def expired(self, *, before: float, limit: int) -> Sequence[str]:
+        """Ids of ended runs that are to be deleted, the longest due first."""
+        return self._due([f"ended#{shard}" for shard in range(self._shards)], before, limit)
+
+    def _due(self, index_keys: Sequence[str], before: float, limit: int) -> Sequence[str]:
         shards = [
             self._requests.pages(
                 IndexName="due",
                 KeyConditionExpression="due_shard = :shard AND due_at <= :before",
-                ExpressionAttributeValues={":shard": a.text(str(shard)), ":before": a.number(min(before, END_OF_TIME))},
+                ExpressionAttributeValues={":shard": a.text(key), ":before": a.number(min(before, END_OF_TIME))},
                 Limit=limit,
             )
-            for shard in range(self._shards)
+            for key in index_keys
         ]
         rows = merge(*shards, key=lambda item: (float(item["due_at"]["N"]), item["pk"]["S"]))
         return [keys.run_id_of(item["pk"]["S"]) for item in islice(rows, limit)]

@@ -201,8 +201,8 @@ class DynamoStore:
     def watchers(self, watched: str) -> Sequence[Watcher]:
         return self._lifecycle.watchers(watched)
 
-    def clear_outbox(self, run_id: str, *, epoch: int) -> None:
-        self._lifecycle.clear_outbox(run_id, epoch=epoch)
+    def clear_outbox(self, run_id: str, *, epoch: int, delete_at: float | None = None) -> None:
+        self._lifecycle.clear_outbox(run_id, epoch=epoch, delete_at=delete_at)
 
     def unblock(self, run_id: str, *, now: float) -> Run | None:
         return self._lifecycle.unblock(run_id, now=now)
@@ -276,6 +276,18 @@ class DynamoStore:
         self, event: str, event_id: str, run_id: str, location: str, *, at: float, expires_at: float
     ) -> Taken:
         return self._subscriptions.take(event, event_id, run_id, Taken(location, at), expires_at)
+
+    def expired_runs(self, *, before: float, limit: int) -> Sequence[str]:
+        return self._listing.expired(before=before, limit=limit)
+
+    def postpone_deletion(self, run_id: str, *, epoch: int, until: float) -> None:
+        self._lifecycle.postpone_deletion(run_id, epoch=epoch, until=until)
+
+    def mark_for_deletion(self, run_id: str, *, epoch: int, now: float) -> bool:
+        return self._lifecycle.mark_for_deletion(run_id, epoch=epoch, now=now)
+
+    def empty_run(self, run_id: str) -> None:
+        self._creation.empty(run_id)
 
     def delete_run(self, run_id: str) -> None:
         self._creation.delete(run_id)

@@ -83,7 +83,7 @@ class Lifecycle:
                 return Missing()
             if run.held_at(now):
                 return Acquired(run) if run.lease_owner == owner else Held(run)
-            if not run.ended or not (any_ended or run.status in {"failed", "dead"}):
+            if run.deleting or not run.ended or not (any_ended or run.status in {"failed", "dead"}):
                 return NotRunnable(run)
             reopened = replace(
                 run,
@@ -198,12 +198,36 @@ class Lifecycle:
         with self._table.lock:
             return sorted(self._table.watchers.get(watched, ()), key=lambda one: (one.run_id, one.location))
 
-    def clear_outbox(self, run_id: str, *, epoch: int) -> None:
+    def clear_outbox(self, run_id: str, *, epoch: int, delete_at: float | None) -> None:
         """Everybody has been told."""
         with self._table.lock:
             run = self._table.partition(run_id).run
             if run is not None and run.ended and run.epoch == epoch:
-                self._table.update(replace(run, outbox=None, due_at=None))
+                self._table.update(replace(run, outbox=None, due_at=delete_at))
+
+    def postpone_deletion(self, run_id: str, *, epoch: int, until: float) -> None:
+        """Lets a run stay longer."""
+        with self._table.lock:
+            run = self._table.partition(run_id).run
+            if run is not None and _over(run, epoch) and not run.deleting and run.due_at is not None:
+                self._table.update(replace(run, due_at=until))
+
+    def mark_for_deletion(self, run_id: str, *, epoch: int, now: float) -> bool:
+        """Keeps a run ended."""
+        with self._table.lock:
+            run = self._table.partition(run_id).run
+            if run is None or not _over(run, epoch):
+                return False
+            self._table.update(replace(run, deleting=True, due_at=now if run.due_at is None else run.due_at))
+            return True
+
+    def empty(self, run_id: str) -> None:
+        """Forgets all but the record."""
+        with self._table.lock:
+            partition = self._table.partition(run_id)
+            for sk in list(partition.keys):
+                partition.delete(sk)
+            self._table.tasks.pop(run_id, None)
 
     def unblock(self, run_id: str, *, now: float) -> Run | None:
         """Lets a blocked run try again."""
@@ -240,6 +264,10 @@ class Lifecycle:
         partition.run = run
         if input is not None:
             partition.put(layout.payload_key("input", 0), input)
+
+
+def _over(run: Run, epoch: int) -> bool:
+    return run.ended and run.outbox is None and run.epoch == epoch
 
 
 def _settled(run: Run, epoch: int, settlement: Settlement) -> Run:

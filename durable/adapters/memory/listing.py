@@ -47,7 +47,15 @@ class Listing:
 
     def due(self, *, before: float, limit: int) -> Sequence[str]:
         """Ids of runs that are due, the longest overdue first."""
-        due = [(run.due_at, run.id) for run in self._table.runs() if run.due_at is not None and run.due_at <= before]
+        return self._due(before, limit, over=False)
+
+    def expired(self, *, before: float, limit: int) -> Sequence[str]:
+        """Ids of ended runs that are to be deleted, the longest due first."""
+        return self._due(before, limit, over=True)
+
+    def _due(self, before: float, limit: int, *, over: bool) -> Sequence[str]:
+        runs = [run for run in self._table.runs() if (run.ended and run.outbox is None) is over]
+        due = [(run.due_at, run.id) for run in runs if run.due_at is not None and run.due_at <= before]
         return [run_id for _, run_id in sorted(due)[:limit]]
 
     def attention(self, status: Status, *, limit: int, cursor: str | None) -> RunPage:

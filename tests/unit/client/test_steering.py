@@ -56,7 +56,7 @@ def test_a_message_is_one_envelope(world, handle) -> None:
     [
         (lambda c: c.send("r2", APPROVE, Approve(by="x")), RunNotFound, 'no run "r2"'),
         (lambda c: c.send("r1", APPROVE, {"to": "x"}), InvalidInput, 'body of message "approve": by: Field required'),
-        (lambda c: c.send("r1", "approve", "x" * 300_000), LimitExceeded, 'body of message "approve" is 300,002 bytes'),
+        (lambda c: c.send("r1", "approve", "x" * 300_000), LimitExceeded, 'message "approve" is 300,002 bytes'),
         (lambda c: c.send("r1", "a\nb", 1), InvalidName, "signal name"),
         (lambda c: c.send("r1", "approve", 1, id="m 1"), InvalidName, "message id"),
         (lambda c: c.send("r 1", "approve", 1), InvalidName, "run id"),

@@ -4,11 +4,13 @@ from durable.testing.simulation.workloads.cancelled import CANCELLED
 from durable.testing.simulation.workloads.chain import CHAIN
 from durable.testing.simulation.workloads.children import CHILDREN
 from durable.testing.simulation.workloads.continued import CONTINUED
+from durable.testing.simulation.workloads.limited import LIMITED
 from durable.testing.simulation.workloads.looping import LOOPING
 from durable.testing.simulation.workloads.remote import REMOTE
 from durable.testing.simulation.workloads.saga import SAGA
+from durable.testing.simulation.workloads.singletons import SINGLETONS
 from durable.testing.simulation.workloads.workload import Workload
 
-WORKLOADS: dict[str, Workload] = {one.name: one for one in (CHAIN, LOOPING, SAGA, CANCELLED, CONTINUED, CHILDREN, REMOTE)}
+WORKLOADS: dict[str, Workload] = {one.name: one for one in (CHAIN, LOOPING, SAGA, CANCELLED, CONTINUED, CHILDREN, REMOTE, LIMITED, SINGLETONS)}
 
 __all__ = ["WORKLOADS", "Workload"]

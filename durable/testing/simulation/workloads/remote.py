@@ -148,7 +148,7 @@ def _check_call(watch: Watch, run: Run, entries: Mapping[str, Entry]) -> None:
     if f"@{len(opened)}" in entries:
         return  # it was cancelled between two attempts
     row = watch.store.get_task(run.id, task_id_of(opened[-1]))
-    if row is None or row.closed is None:
+    if row is not None and row.closed is None:  # without a row it was never sent: the run was terminated before
         raise Violation(f"remote steps: nobody has told the worker of {opened[-1].key} of {run.id} to stop: {row}")
 
 
