@@ -26,7 +26,8 @@ DurableError
 │   ├── PayloadUnreadable · SealingFailed   the app's codec, or the bucket, does not give a value back, or take it
 ├── refusals, raised to callers before anything is stored
 │   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
-│   ├── RunNotFound · RunAlreadyExists · RunEnded · RetryRefused · IdempotencyKeySpent · WorkflowNotRegistered
+│   ├── RunNotFound · RunAlreadyExists · RunEnded · RetryRefused · DeletionRefused
+│   ├── IdempotencyKeySpent · WorkflowNotRegistered
 │   ├── UpdateRejected           a validator, or the run itself, refused an update
 │   ├── LaneFull                 as many runs of a singleton wait as may
 │   ├── NotWaiting · NotAReviewer · BlobGone
@@ -505,6 +506,15 @@ class RetryRefused(DurableError):
         self.run_id = run_id
         self.why = why
         super().__init__(f'run "{run_id}" cannot be retried: {why}. {instead}')
+
+
+class DeletionRefused(DurableError):
+    """A run is open, or somebody still needs it; nothing was deleted."""
+
+    def __init__(self, run_id: str, why: str, instead: str) -> None:
+        self.run_id = run_id
+        self.why = why
+        super().__init__(f'run "{run_id}" cannot be deleted: {why}. {instead}')
 
 
 class UpdateRejected(DurableError):

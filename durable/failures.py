@@ -19,11 +19,14 @@ from durable.errors import (
     DurableError,
     EntityFailed,
     ErrorInfo,
+    Fenced,
+    Misuse,
     RunDead,
     RunFailed,
     RunTimedOut,
     RunWasCancelled,
     StepFailed,
+    StoreUnavailable,
 )
 from durable.model.limits import ERROR_CAUSES, ERROR_DATA_BYTES, ERROR_MESSAGE_CHARS
 
@@ -232,8 +235,14 @@ def _data(exc: BaseException) -> dict[str, Any] | None:
 
 # Classes that are also StepFailed or ChildFailed
 
-_NEVER_MIXED: Final = (StepFailed, ChildFailed, EntityFailed, StopIteration, StopAsyncIteration)
-"""A future refuses the two that end iterations, and the interpreter gives them a meaning of its own."""
+_NEVER_MIXED: Final = (
+    StepFailed, ChildFailed, EntityFailed, Misuse, Fenced, StoreUnavailable, StopIteration, StopAsyncIteration,
+)  # fmt: skip
+"""A future refuses the two that end iterations, and the interpreter gives them a meaning of its own.
+
+What another run or a step of it met there, be it a misuse that had blocked a child, is for this run a failure like any other:
+the engine must not take it for this run's own.
+"""
 
 _mixtures: dict[tuple[type[BaseException], type[BaseException]], type[Any]] = {}
 

@@ -14,7 +14,7 @@ PENDING: Final = frozenset({
     # clients
     "client.start(delay=...)", 'client.start(on_conflict="replace-terminal")',
     "client.pause", "client.unpause", "client.rerun_from",
-    "client.fork", "client.delete",
+    "client.fork",
 })  # fmt: skip
 """Names as an author writes them."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from pydantic import ValidationError
 
-from durable.errors import InvalidInput
+from durable.errors import InvalidInput, LimitExceeded
 from durable.model.headers import headers_of_request
 from handlers import problems
 from handlers.problems import Refused
@@ -25,6 +25,8 @@ R = TypeVar("R", bound=Request)
 
 LONGEST_WAIT: Final = 25
 """Seconds that a request may wait for something; API Gateway gives an integration 30 (quotas of HTTP APIs)."""
+LARGEST_ANSWER: Final = 6 * 1024 * 1024 - 64 * 1024
+"""Bytes of an answer's body (Lambda quotas: 6 MB for all that is sent)."""
 _JSON: Final = "application/json"
 
 
@@ -73,5 +75,13 @@ def wait_of(query: Mapping[str, str], *, default: int) -> int:
 
 
 def answer(value: Any, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response[str]:
-    """A JSON answer."""
-    return Response(int(status), _JSON, json.dumps(value, ensure_ascii=False), headers=dict(headers or {}))
+    """A JSON answer; LimitExceeded where Lambda would refuse to send it, which callers would see as a fault of ours."""
+    text = json.dumps(value, ensure_ascii=False)
+    if (size := bytes_sent(text)) > LARGEST_ANSWER:
+        raise LimitExceeded("the answer", size, LARGEST_ANSWER, instead="Ask for less, or read it with the client.")
+    return Response(int(status), _JSON, text, headers=dict(headers or {}))
+
+
+def bytes_sent(text: str) -> int:
+    """Bytes of a text in what Lambda sends: an answer's body is a JSON text inside of JSON."""
+    return len(json.dumps(text))

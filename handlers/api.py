@@ -88,8 +88,7 @@ def _add_reading(api: APIGatewayHttpResolver, runs: Runs) -> None:
 
     @api.get("/runs/<run_id>/history")
     def history(run_id: str) -> Response[str]:
-        query_of(api)
-        return answer(runs.history(unquote(run_id)))
+        return answer(runs.history(unquote(run_id), query_of(api, "cursor")))
 
 
 def _add_starting(api: APIGatewayHttpResolver, runs: Runs) -> None:
@@ -117,6 +116,12 @@ def _add_steering(api: APIGatewayHttpResolver, runs: Runs) -> None:
     def send(run_id: str) -> Response[str]:
         query_of(api)
         return answer(runs.send(unquote(run_id), body_of(api, MessageRequest)), HTTPStatus.ACCEPTED)
+
+    @api.delete("/runs/<run_id>")
+    def delete(run_id: str) -> Response[str]:
+        query_of(api)
+        runs.client.delete(unquote(run_id))
+        return Response(HTTPStatus.NO_CONTENT)
 
     @api.post("/runs/<run_id>/cancel")
     def cancel(run_id: str) -> Response[str]:

@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import logging
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from durable.app import App
 from durable.aws import Clients, aws_ports, make_clients, task_source
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("durable")
+
+SWEEP_THREADS: Final = 8
+"""A sweep waits for DynamoDB most of its time."""
 
 
 class AppNotFound(Exception):
@@ -72,7 +75,10 @@ class Container:
         """Finds what was not woken."""
         from durable.engine.maintenance import Maintenance  # noqa: PLC0415 - the same
 
-        return Maintenance(self.ports, code_version=self.code_version)
+        # It reads no payload, so it needs no codec, and no key.
+        return Maintenance(
+            aws_ports(self.settings, self.clients), code_version=self.code_version, parallel=SWEEP_THREADS
+        )
 
     @cached_property
     def client(self) -> Client:

@@ -11,6 +11,7 @@ from durable import codec
 from durable.errors import InvalidName
 from durable.model.envelope import Publish
 from durable.model.ids import check_message_id, check_name
+from durable.model.limits import PAYLOAD_BYTES
 from handlers import bootstrap
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def publish(event: Mapping[str, Any], ports: Ports) -> None:
         log.warning("an event of %s is dropped: %s", event.get("source"), refusal)
         return
     now = ports.clock.now()
-    text = codec.encode(event["detail"], codec.UNTYPED, what=f'the detail of event "{name}"')
+    text = codec.encode(event["detail"], codec.UNTYPED, what=f'the detail of event "{name}"', limit=PAYLOAD_BYTES)
     ports.timers.send(Publish(event=name, id=event_id, body=text, at=_moment(event.get("time"), now)))
 
 

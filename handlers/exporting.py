@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_exporting(api: APIGatewayHttpResolver, client: Client) -> None:
-    """Adds the route. API Gateway and Lambda answer with 6 MB at most (Lambda quotas); a larger history is refused there."""
+    """Adds the route. Lambda answers with 6 MB at most (Lambda quotas); of a larger history the client gives the document."""
 
     @api.get("/runs/<run_id>/export")
     def export(run_id: str) -> Response[str]:

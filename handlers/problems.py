@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from durable.errors import (
+    DeletionRefused,
     IdempotencyKeySpent,
     InvalidInput,
     InvalidName,
@@ -82,6 +83,7 @@ _KNOWN: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
     RunEnded: (409, "run-ended", "The run has ended"),
     LaneFull: (429, "lane-full", "Too many runs wait already"),
     RetryRefused: (409, "retry-refused", "The run cannot be retried"),
+    DeletionRefused: (409, "deletion-refused", "The run cannot be deleted"),
     IdempotencyKeySpent: (409, "idempotency-key-spent", "The idempotency key has been used"),
     NotWaiting: (409, "not-waiting", "The run does not wait for that"),
     QueueNotServed: (404, "queue-not-found", "There is no such queue"),

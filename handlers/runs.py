@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,11 +18,14 @@ from durable.model.ids import PREFIX_OF_ENTITIES, check_run_id
 from durable.model.message import StoredMessage
 from durable.model.run import TERMINAL, Run, Status
 from durable.ports import Ports, RunSummary
-from handlers.answers import whole_number
+from handlers.answers import bytes_sent, whole_number
 from handlers.requests import CancelRequest, MessageRequest, StartRequest, TerminateRequest
 from handlers.views import call_view, entry_view, message_view, row_view, run_view
 
 LARGEST_PAGE: Final = 100
+HISTORY_BYTES: Final = 3 * 1024 * 1024
+"""Of entries in one answer, as they are sent; unread messages and open calls need room too."""
+NO_QUERY: Final[Mapping[str, str]] = {}
 _STATUSES: Final = ("open", *get_args(Status))
 COUNTED: Final = ("workflow", "status", "tag", "where")
 """What runs are filtered by."""
@@ -106,16 +110,25 @@ class Runs:
                 self._client.result(run_id, timeout=wait)
         return self._view(self._client.get(run_id))
 
-    def history(self, run_id: str) -> dict[str, Any]:
-        """What the run has recorded, in order, and what it was sent and has not read."""
+    def history(self, run_id: str, query: Mapping[str, str] = NO_QUERY) -> dict[str, Any]:
+        """What the run has recorded, in order, and what it was sent and has not read: as much of it as an answer may hold.
+
+        `cursor` is where the rest begins; the first answer has the unread messages and the open calls.
+        """
+        after = _place(query.get("cursor"))
         messages = self._messages(run_id)  # first, so that what is consumed meanwhile is among the entries
         entries = self._client.history(run_id)
         consumed = {message.id for entry in entries for message in entry.messages}
         unread = [message for message in messages if message.id not in consumed]
+        if after is not None:
+            entries, unread = [entry for entry in entries if entry.order > after], []
+        calls = self._client.open_calls(run_id) if after is None and _has_calls(entries) else ()
+        shown, cursor = _fitting(entries)
         return {
-            "entries": [entry_view(entry) for entry in entries],
+            "entries": shown,
             "unread": [message_view(message) for message in sorted(unread, key=lambda message: message.order)],
-            "calls": [call_view(call) for call in self._client.open_calls(run_id)] if _has_calls(entries) else [],
+            "calls": [call_view(call) for call in calls],
+            "cursor": cursor,
         }
 
     def _messages(self, run_id: str) -> list[StoredMessage]:
@@ -209,6 +222,28 @@ class Runs:
             error=error,
             now=self._ports.clock.now(),
         )
+
+
+def _fitting(entries: Sequence[Entry]) -> tuple[list[dict[str, Any]], str | None]:
+    """As many entries as an answer has room for, one at least, and the place of the last one if others follow."""
+    shown: list[dict[str, Any]] = []
+    room = HISTORY_BYTES
+    for entry in entries:
+        view = entry_view(entry)
+        room -= bytes_sent(json.dumps(view))
+        if room < 0 and shown:
+            return shown, "{}.{}".format(*entries[len(shown) - 1].order)
+        shown.append(view)
+    return shown, None
+
+
+def _place(cursor: str | None) -> tuple[int, int] | None:
+    if not cursor:
+        return None
+    epoch, _, number = cursor.partition(".")
+    if not (cursor.isascii() and epoch.isdecimal() and number.isdecimal()):
+        raise InvalidInput("cursor", f"{cursor[:40]!r} is none that an answer had")
+    return int(epoch), int(number)
 
 
 def _status(query: Mapping[str, str]) -> StatusFilter | None:

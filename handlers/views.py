@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from durable.client import OpenCall
 from durable.errors import ErrorInfo
@@ -14,6 +14,9 @@ from durable.model.message import StoredMessage
 from durable.model.run import EPOCH_ORIGIN, Run
 from durable.model.stored import Unreadable
 from durable.ports import RunSummary
+
+SHOWN_BYTES: Final = 1024 * 1024
+"""Of a single value: an answer may hold several, and has at most 6 MB (Lambda quotas)."""
 
 
 def run_view(run: Run, *, input: str | None, output: str | None, error: ErrorInfo | None, now: float) -> dict[str, Any]:
@@ -133,6 +136,8 @@ def payload(text: str | None) -> Any:
     """The value of a JSON text; null for none. One that cannot be read says why, so that the others can be looked at."""
     if isinstance(text, Unreadable):
         return {"unreadable": text.reason}
+    if text is not None and len(text) * 4 > SHOWN_BYTES and (size := len(text.encode())) > SHOWN_BYTES:
+        return {"unreadable": f"it has {size:,} bytes and at most {SHOWN_BYTES:,} are shown; read it with the client"}
     return None if text is None else json.loads(text)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from durable.adapters.errors import code_of, translated
+from durable.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,4 +46,7 @@ class S3Blobs:
                 # A page has 1,000 keys, which is what one request may delete (S3 API reference, DeleteObjects).
                 keys = [{"Key": item["Key"]} for item in page.get("Contents", []) if "Key" in item]
                 if keys:
-                    self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True})  # type: ignore[typeddict-item]
+                    doomed: Any = {"Objects": keys, "Quiet": True}
+                    if left := self._client.delete_objects(Bucket=self._bucket, Delete=doomed).get("Errors"):
+                        told = left[0].get("Code", "")  # in a reply that is no error
+                        raise StoreUnavailable(f"S3: {len(left)} objects were not deleted ({told})")

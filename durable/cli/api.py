@@ -52,6 +52,10 @@ class Api:
         """The answer's JSON, or None if it has no body."""
         return self._request("POST", path, json.dumps(body).encode() if body is not None else b"", headers or {})
 
+    def delete(self, path: str) -> None:
+        """Returns once it is gone."""
+        self._request("DELETE", path)
+
     def _request(
         self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Any:
@@ -68,6 +72,16 @@ class Api:
             raise Unreachable(self._url, str(error.reason)) from None
         except (http.client.HTTPException, OSError) as error:
             raise Unreachable(self._url, str(error) or type(error).__name__) from None
+
+
+def history_of(api: Api, run_id: str) -> dict[str, Any]:
+    """The whole history of a run: an answer holds as much as Lambda can send."""
+    path = run_path(run_id, "history")
+    whole = page = api.get(path)
+    while page.get("cursor") is not None:
+        page = api.get(path, cursor=page["cursor"])
+        whole["entries"] += page["entries"]
+    return whole
 
 
 def run_path(run_id: str, *rest: str) -> str:

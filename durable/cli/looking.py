@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from durable.cli.api import run_path
+from durable.cli.api import history_of, run_path
 from durable.cli.terminal import LOCAL, AsJson, RunId, Url, api_at, print_answer, print_cursor, print_value, table_of
 from durable.cli.timeline import STATUS_STYLE, render
 
@@ -65,7 +65,7 @@ def show(run_id: RunId, as_json: AsJson = False, url: Url = LOCAL) -> None:
     """Show what a run has done, and why it waits."""
     api = api_at(url)
     record = api.get(run_path(run_id))
-    history = api.get(run_path(record["id"], "history"))  # of a run that continued as new the last
+    history = history_of(api, record["id"])  # of a run that continued as new the last
     entries: list[dict[str, Any]] = history["entries"]
     shown: dict[str, Any] = {**record, "history": entries}
     if record["finished_at"] is None:

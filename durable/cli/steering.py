@@ -40,7 +40,7 @@ class Mode(StrEnum):
 
 def add_steering(cli: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (cancel, terminate, retry, resume, update):
+    for command in (cancel, terminate, retry, resume, delete, update):
         cli.command()(command)
     cli.command("continue")(go_on)
 
@@ -85,6 +85,12 @@ def resume(run_id: RunId, as_json: AsJson = False, url: Url = LOCAL) -> None:
     """Let a blocked run try again."""
     answer = api_at(url).post(run_path(run_id, "resume"))
     print_answer(answer, as_json, Text(answer["status"]))
+
+
+def delete(run_id: RunId, as_json: AsJson = False, url: Url = LOCAL) -> None:
+    """Forget a run that has ended, with everything that it and its children have stored."""
+    api_at(url).delete(run_path(run_id))
+    print_answer({"id": run_id, "deleted": True}, as_json, Text("deleted"))
 
 
 def go_on(

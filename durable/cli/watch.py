@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from durable.adapters.clock import SystemClock
-from durable.cli.api import Api, Refusal, Unreachable, run_path
+from durable.cli.api import Api, Refusal, Unreachable, history_of, run_path
 from durable.cli.terminal import LOCAL, NOT_YET, RunId, Url, api_at, err, out
 from durable.cli.timeline import STATUS_STYLE, Row, foot, lines, printable
 from durable.model.chunk import before
@@ -104,7 +104,7 @@ class Watch:
         """Read after the record, so that one that tells the end goes with the whole history."""
         if run["status"] not in {"running", "rolling_back"} and run["updated_at"] == self._read_at:
             return
-        entries = self._api.get(run_path(run["id"], "history"))["entries"]
+        entries = history_of(self._api, run["id"])["entries"]
         self._read_at = run["updated_at"]
         for entry, row in zip(entries, lines(run, entries), strict=True):
             key = (run["id"], entry["location"] + entry["mark"], entry["recorded_at"])

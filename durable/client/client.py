@@ -12,6 +12,7 @@ from durable.client import family, listing, reading, retrying, starting
 from durable.client.answering import Answering
 from durable.client.calls import Calls
 from durable.client.deciding import Deciding
+from durable.client.deleting import Deleting
 from durable.client.entities import EntityCalls
 from durable.client.handle import RunHandle
 from durable.client.listing import StatusFilter
@@ -49,7 +50,9 @@ R = TypeVar("R")
 CancelMode = Literal["graceful", "compensate", "terminate"]
 
 
-class Client(Messaging, Updating, Deciding, Answering, Published, Publishing, Calls, EntityCalls, Undone):
+class Client(
+    Messaging, Updating, Deciding, Answering, Published, Publishing, Calls, EntityCalls, Deleting, Undone
+):  # fmt: skip
     """Starts and steers the runs of an app."""
 
     # Starting

@@ -13,6 +13,7 @@ from durable.errors import InvalidInput
 from durable.model.duration import Duration, seconds
 from durable.model.envelope import Publish
 from durable.model.ids import check_message_id, check_name
+from durable.model.limits import PAYLOAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +69,7 @@ class Publishing(ClientPart):
 
         Raises:
             InvalidInput: The payload does not fit the event's type.
-            LimitExceeded: The payload is too large.
+            LimitExceeded: The payload is larger than 256 KB: an event is told to many, and each would have a copy.
         """
         name, text = _name(event), _body(event, payload)
         event_id = self.ports.new_id() if id is None else check_message_id(id)
@@ -90,6 +91,6 @@ def _name(event: object) -> str:
 
 def _body(event: Event[Any] | str, payload: object) -> str:
     if isinstance(event, str):
-        return codec.encode(payload, codec.UNTYPED, what=f'the payload of event "{event}"')
+        return codec.encode(payload, codec.UNTYPED, what=f'the payload of event "{event}"', limit=PAYLOAD_BYTES)
     what = f'the payload of event "{event.name}"'
-    return codec.encode(codec.validated(payload, event.type, what=what), event.type, what=what)
+    return codec.encode(codec.validated(payload, event.type, what=what), event.type, what=what, limit=PAYLOAD_BYTES)

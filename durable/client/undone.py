@@ -32,7 +32,3 @@ class Undone:
     def fork(self, run_id: str, location: str) -> RunHandle[Any]:
         """Starts a run that shares the past up to an operation."""
         not_available("client.fork")
-
-    def delete(self, run_id: str) -> None:
-        """Forgets an ended run."""
-        not_available("client.delete")

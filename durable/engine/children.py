@@ -54,7 +54,7 @@ def _create(ports: Ports, parent: Run, start: ChildStart) -> tuple[Created | Exi
 
 
 def _existing(ports: Ports, parent: Run, start: ChildStart, child: Run, input_digest: str) -> StoredMessage | None:
-    ours = (child.parent, child.parent_location) == (parent.id, start.location)
+    ours = _is_ours(parent, start, child)
     if start.location and not ours and (child.workflow, child.input_digest) != (start.workflow, input_digest):
         return _message(ports, start, f"taken:{start.id}:{digest(start.location, 'child')}", _refused(start))
     if child.status == "pending" and child.started_at is None:
@@ -71,6 +71,11 @@ def _existing(ports: Ports, parent: Run, start: ChildStart, child: Run, input_di
     if not watched.ended:
         return None
     return _message(ports, start, end_message_id(watched, start.location), how_it_ended(ports, watched))
+
+
+def _is_ours(parent: Run, start: ChildStart, child: Run) -> bool:
+    """Whether it was started by this very operation: a run of the same id may have been there before."""
+    return (child.parent, child.parent_location) == (parent.id, start.location or None)
 
 
 def watch(ports: Ports, run: Run, watcher: Watcher) -> Run:
@@ -106,11 +111,19 @@ def end_message_id(run: Run, location: str) -> str:
 def close_started(ports: Ports, parent: Run, start: ChildStart, mode: CloseMode) -> None:
     """Asks a child to end that its parent has recorded. Where it does not exist, it does from now on, and never begins.
 
-    Otherwise an invocation that had lost the parent, and stood still before it started the child, would start it now.
+    Otherwise an invocation that had lost the parent, and stood still before it started the child, would start it now. A run
+    that was there before, and that the parent only waits for, is left alone: it is somebody else's.
     """
-    if not close_child(ports, start.id, mode):
+    child = ports.store.get(start.id)
+    if child is None:
         _create(ports, parent, start)
-        close_child(ports, start.id, mode)
+        child = ports.store.get(start.id)
+    if child is None or not _is_ours(parent, start, child):
+        return
+    if child.ended and child.status != "completed" and start.again is not None:
+        close_started(ports, parent, replace(start, id=start.again, again=None), mode)
+        return
+    close_child(ports, start.id, mode)
 
 
 def close_child(ports: Ports, child: str, mode: CloseMode) -> bool:

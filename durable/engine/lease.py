@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 ACQUIRE_TRIES = 5
 
 
+class RunGone(Exception):
+    """There is no such run, or it is being deleted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """The right to take one turn. Nothing starts after `ends`, by the monotonic clock."""
@@ -71,7 +75,7 @@ def acquire(
     """Takes the lease, or makes sure that its holder will look again; None when there is nothing to do here.
 
     A run that goes on as another one, or that owes something to others since its end, is given as it is. One that is
-    missing is created first, where `start` says how.
+    missing is created first, where `start` says how. Raises RunGone.
     """
     owner = ports.new_id()
     for _ in range(ACQUIRE_TRIES):
@@ -84,12 +88,17 @@ def acquire(
         match answer:
             case Acquired(run):
                 return Lease(run, ends - options.reserve_of(left))
+            case NotRunnable(run) if run.deleting:
+                if start is None:
+                    raise RunGone(run_id)
+                message = f'run "{run_id}" is being deleted, and begins anew once it is gone'
+                raise StoreUnavailable(message)
             case NotRunnable(run):
                 owes = run.outbox is not None or (run.ended and run.workflow.startswith(PREFIX_OF_ENTITIES))
                 return run if owes or run.successor is not None else None
             case Missing():
                 if start is None:
-                    return None
+                    raise RunGone(run_id)
                 create(ports, run_id, start)
                 due_is_near = True
             case Held():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 from durable.engine.cache import HistoryCache
 from durable.engine.continuing import led_on
 from durable.engine.events import publish
+from durable.engine.lease import RunGone
 from durable.engine.options import EngineOptions
 from durable.engine.steps import ThreadStepRunner
 from durable.engine.turn import Turns
@@ -123,11 +124,22 @@ class Orchestrator:
                     assert_never(envelope)
         if not turn_wanted:
             return
-        successor = self._turns.take(run_id, ends=ends, longest=self._longest, due_is_near=due_is_near, start=start)
+        try:
+            successor = self._turns.take(run_id, ends=ends, longest=self._longest, due_is_near=due_is_near, start=start)
+        except RunGone:
+            self._drop(run_id, group)
+            return
         if successor is not None:
             for delivery, envelope in group:
                 if isinstance(envelope, Deliver):
                     self._ports.runs.send(led_on(self._message(delivery, envelope), successor))
+
+    def _drop(self, run_id: str, group: Sequence[tuple[Delivery, Envelope]]) -> None:
+        """Messages to a run that is gone would stay for good, and be read by the next run of its id."""
+        ids = [envelope.id for _, envelope in group if isinstance(envelope, Deliver)]
+        if ids:
+            self._ports.store.delete_messages(run_id, ids)
+            log.warning("run %s does not exist: %d messages to it are dropped", run_id, len(ids))
 
     def _handle_other(self, delivery: Delivery, envelope: Pump | Publish, ends: float) -> None:
         """What is about no single run."""

@@ -67,7 +67,7 @@ class Turns:
 
         `ends` is when the invocation does, by the monotonic clock; `longest` what a whole invocation has for a step;
         `start` how a run that is missing begins.
-        Raises StoreUnavailable when a service does not answer: the lease is given back and the wake must come again.
+        Raises RunGone, and StoreUnavailable when a service does not answer: the lease is given back and the wake must come again.
         """
         if ends - self.ports.clock.monotonic() < SHORTEST_TURN:
             message = f"the invocation has less than {SHORTEST_TURN} s left for run {run_id}"

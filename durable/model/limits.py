@@ -17,13 +17,10 @@ SORT_KEY_BYTES: Final = 1024
 """Longest sort key (DynamoDB quotas)."""
 
 PAYLOAD_BYTES: Final = 256 * 1024
-"""Largest stored value. An item has at most 400 KB (DynamoDB quotas) and an entry carries more than its value."""
+"""Largest value in an item; larger ones lie in the bucket. An item has at most 400 KB (DynamoDB quotas), and an entry carries more than its value."""
 
 UNDO_BYTES: Final = 64 * 1024
 """Arguments kept for undoing a step: they are part of its entry, beside the result."""
-
-CALL_BYTES: Final = 240 * 1024
-"""Arguments of a remote step, as they are recorded: a value of an entry has 256 KB, and what is around them needs some."""
 
 PROGRESS_BYTES: Final = 4 * 1024
 """What a heartbeat may tell: it is written again and again, and a write costs one unit per KB."""
@@ -32,7 +29,7 @@ TASK_KEPT_SECONDS: Final = 14 * 86_400.0
 """How long what is known of an attempt at a remote step is kept after its end: a message waits no longer (SQS quotas)."""
 
 BLOB_BYTES: Final = 64 * 1024 * 1024
-"""Largest value of ctx.offload: it has to fit into the function's memory several times over."""
+"""Largest value of all: it has to fit into the function's memory several times over."""
 
 COMPRESS_BYTES: Final = 4 * 1024
 """Larger values are compressed before they are stored: a write costs one unit per KB."""

@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_core import to_json
-
 from durable import codec, failures
 from durable.errors import InvalidInput, LimitExceeded, UndecodableHistory
 from durable.flow import FlowQueue, lane_of_call
 from durable.model.call import PICKUP_SECONDS, CallOrder, attempt_of, order_from, task_id_of
-from durable.model.limits import CALL_BYTES
+from durable.model.limits import BLOB_BYTES
 from durable.model.task import outcome_from
 from durable.ops.arguments import arguments_text
 from durable.ops.dispatched import DispatchedOperation
@@ -221,10 +219,9 @@ class CallOperation(DispatchedOperation):
 
 def _input_of(remote: RemoteStep[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     text = arguments_text(remote.fn, args, kwargs)
-    size = len(to_json(text))  # as it is recorded and sent: a text within a text
-    if size > CALL_BYTES:
+    if len(text) * 4 > BLOB_BYTES and (size := len(text.encode())) > BLOB_BYTES:
         raise LimitExceeded(
-            f'the arguments of remote step "{remote.name}"', size, CALL_BYTES,
-            instead="Store it elsewhere (ctx.offload) and pass a reference to it.",
+            f'the arguments of remote step "{remote.name}"', size, BLOB_BYTES,
+            instead="Store it elsewhere (S3) and pass a reference to it.",
         )  # fmt: skip
     return text

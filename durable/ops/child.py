@@ -79,9 +79,13 @@ class ChildOrder:
     close: ParentClose
     lane: str | None = None
 
+    def id_at(self, parent: str, location: str) -> str:
+        """The child's id, as long as it is not started anew."""
+        return self.id or derived_id(parent, location)
+
     def start(self, parent: str, location: str, stamp: Stamp) -> ChildStart:
         """What is recorded."""
-        id = self.id or derived_id(parent, location)
+        id = self.id_at(parent, location)
         return ChildStart(
             id=id,
             again=None if stamp.retried is None else generation_id(id, f"r{stamp.retried}"),
@@ -127,7 +131,7 @@ class ChildOperation(DispatchedOperation):
         return _result(self.location, entry, self._order.workflow)
 
     def describe(self) -> str:
-        return f'child "{self.location}"'
+        return f'child "{self.location}" (run {self._order.id_at(self._parent, self.location)})'
 
 
 class StartChildOperation(EffectOperation):

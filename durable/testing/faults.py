@@ -43,7 +43,7 @@ class _AtCall:
 
     number: int
     after: bool
-    act: Callable[[Invocation], None]
+    act: Callable[[Invocation], object]
 
 
 @dataclass(slots=True)
@@ -62,21 +62,23 @@ class Faults:
     """Lets the world go on for so many seconds while the invocation that calls stands still."""
     calls: list[str] = field(default_factory=list[str])
     """Every port call of the orchestrators, as "port.method"."""
+    used: bool = False
+    """Whether anything was ever planned."""
     _at_call: list[_AtCall] = field(default_factory=list[_AtCall])
     _at_name: list[_AtName] = field(default_factory=list[_AtName])
     _deliveries: list[DeliveryFault] = field(default_factory=list[DeliveryFault])
 
     def duplicate_next(self) -> None:
         """The next delivery arrives twice, the second time after the first was handled."""
-        self._deliveries.append(DeliveryFault("duplicate"))
+        self._plan_delivery(DeliveryFault("duplicate"))
 
     def delay_next(self, duration: Duration) -> None:
         """The next delivery arrives so much later; what stands behind it in its queue's order waits with it."""
-        self._deliveries.append(DeliveryFault("delay", seconds(duration)))
+        self._plan_delivery(DeliveryFault("delay", seconds(duration)))
 
     def drop_next(self) -> None:
         """The next delivery never arrives, as if its queue had lost it."""
-        self._deliveries.append(DeliveryFault("drop"))
+        self._plan_delivery(DeliveryFault("drop"))
 
     def reorder_next(self) -> None:
         """The next delivery arrives after those that are due behind it, as far as its queue may do that.
@@ -84,18 +86,23 @@ class Faults:
         Messages of one run stay in their order; what comes from the timers may come in any. Stays planned until there is
         something to swap.
         """
-        self._deliveries.append(DeliveryFault("reorder"))
+        self._plan_delivery(DeliveryFault("reorder"))
 
     def fail_next_call(self, name: str, *, after: bool = False) -> None:
         """The next call of a port method, "store.settle" for one, raises StoreUnavailable, before or after its effect."""
         if name not in CALL_NAMES:
             raise ValueError(f'there is no port call "{name}"; there are {", ".join(sorted(CALL_NAMES))}')
+        self.used = True
         self._at_name.append(_AtName(name, after))
 
     def freeze(self, duration: Duration, *, at: int = 1) -> None:
         """The invocation that makes the `at`-th port call from now stands still before it, while the world goes on."""
         length = seconds(duration)
         self._plan(at, after=False, act=lambda _: self.pass_time(length))
+
+    def meanwhile(self, act: Callable[[], object], *, at: int = 1) -> None:
+        """Something happens, a message or a cancellation for one, just before the `at`-th port call from now."""
+        self._plan(at, after=False, act=lambda _: act())
 
     def crash_at(self, n: int, *, after: bool = False) -> None:
         """Kills the invocation at its n-th port call from now, before or after the call's effect."""
@@ -127,10 +134,15 @@ class Faults:
         self._refuse(name, after=True)
         return answer
 
-    def _plan(self, n: int, *, after: bool, act: Callable[[Invocation], None]) -> None:
+    def _plan(self, n: int, *, after: bool, act: Callable[[Invocation], object]) -> None:
         if n < 1:
             raise ValueError(f"port calls are counted from 1, not {n}")
+        self.used = True
         self._at_call.append(_AtCall(len(self.calls) + n, after, act))
+
+    def _plan_delivery(self, fault: DeliveryFault) -> None:
+        self.used = True
+        self._deliveries.append(fault)
 
     def _happen(self, number: int, invocation: Invocation, *, after: bool) -> None:
         for planned in [one for one in self._at_call if one.number == number and one.after == after]:

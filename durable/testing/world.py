@@ -99,12 +99,13 @@ class World:
 
     def go_down(self, duration: float) -> None:
         """Passes time in which nothing is delivered and no maintenance runs."""
+        self.faults.used = True
         self.services.clock.advance(duration)
 
     def deliver(self) -> bool:
         """Makes the next delivery that is due now and handles it; False if there is none."""
         self.services.timers.fire_schedules()
-        for source in (self.services.runs, self.services.timers, self.services.steps):
+        for source in (self.services.steps, self.services.runs, self.services.timers):
             fault = self.faults.next_delivery() if self._has_something(source) else None
             received = source.receive(self._batch_of(source, fault))
             if received:
@@ -122,7 +123,7 @@ class World:
             self.services.steps.next_visible_at(),
             self._next_sweep_at(),
         )
-        return min((moment for moment in moments if moment is not None), default=None)
+        return _earliest(*moments)
 
     def settle_down(self) -> None:
         """Delivers whatever is due now, and what comes of it."""
@@ -132,7 +133,7 @@ class World:
     def skip_to(self, moment: float) -> None:
         """Moves time on to the moment of the next event and lets it happen."""
         self.services.clock.advance_to(moment)
-        sweep_at = self._next_sweep_at()
+        sweep_at = _earliest(self._next_sweep_at(), self._next_expiry_at())
         self.settle_down()
         if sweep_at is not None and sweep_at <= self.services.clock.now():
             self._sweep()
@@ -142,7 +143,7 @@ class World:
         """Moves time on by so much, with everything that happens meanwhile."""
         end = self.services.clock.now() + duration
         self.settle_down()
-        while (moment := self.next_event_at()) is not None and moment <= end:
+        while (moment := _earliest(self.next_event_at(), self._next_expiry_at())) is not None and moment <= end:
             self.skip_to(moment)
         self.services.clock.advance_to(end)
 
@@ -212,6 +213,7 @@ class World:
         try:
             failed = container.process(deliveries, remaining=INVOCATION_SECONDS)
         except InvocationKilled:
+            self.faults.used = True
             return None
         if container.code_version == self.code_version:
             self._warm.append(container)
@@ -224,6 +226,7 @@ class World:
         try:
             failed = container.process(tasks, remaining=WORKER_SECONDS)
         except InvocationKilled:
+            self.faults.used = True
             return None
         if container.code_version == self.code_version:
             self._warm_workers.append(container)
@@ -252,6 +255,14 @@ class World:
             moments.append(run.due_at + GRACE)
         return max(_minute_after(min(moments)), earliest) if moments else None
 
+    def _next_expiry_at(self) -> float | None:
+        """The minute at which maintenance next deletes a run: nothing that anybody waits for."""
+        expired = self.services.store.expired_runs(before=math.inf, limit=1)
+        run = self.services.store.get(expired[0]) if expired else None
+        if run is None or run.due_at is None:
+            return None
+        return max(_minute_after(run.due_at), self._swept_at + MAINTENANCE_SECONDS)
+
     def _neglected_lanes(self) -> Iterator[float]:
         """When lanes are due that have something to do then: not those whose holders are only to be asked if they live."""
         store = self.services.store
@@ -266,12 +277,16 @@ class World:
     def _sweep(self) -> None:
         self._swept_at = self.services.clock.now()
         self._swept_deployment = self.deployments
-        swept = Maintenance(self.ports, code_version=self.code_version).sweep()
+        swept = Maintenance(with_texts(self.services.ports), code_version=self.code_version).sweep()
         self.repairs += swept.woken
 
 
 def _minute_after(moment: float) -> float:
     return (math.floor(moment / MAINTENANCE_SECONDS) + 1) * MAINTENANCE_SECONDS
+
+
+def _earliest(*moments: float | None) -> float | None:
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _nothing() -> None:

@@ -49,11 +49,13 @@ class Line:
         """The operations that were called; an attempt that botocore repeats by itself is the same call."""
         self.happened: list[Fault] = []
         self._emulator = emulator
+        self._services: dict[str, str] = {}
         self._plan: Callable[[str], Fault | None] = lambda _: None
 
     def attach(self, client: Any, *operations: str) -> None:
         """Leads all requests of the client over this line, or those of some operations."""
-        service = client.meta.service_model.service_name
+        model = client.meta.service_model
+        service = self._services[model.service_id.hyphenize()] = model.service_name
         for suffix in [f".{name}" for name in operations] or [""]:
             client.meta.events.register(f"before-call.{service}{suffix}", self._count)
             client.meta.events.register_first(f"before-send.{service}{suffix}", self._send)
@@ -107,7 +109,7 @@ class Line:
             finally:
                 request.body = sent
 
-        return fault.happen(Request(service, operation, request.url, _read(request.body)), perform)
+        return fault.happen(Request(self._services[service], operation, request.url, _read(request.body)), perform)
 
 
 def _read(body: Any) -> Any:

@@ -229,11 +229,6 @@ def _(blobs: Any) -> Act:
     return lambda faulty: faulty.get("run-1/a")
 
 
-@scene("blobs.get, of nothing")
-def _(blobs: Any) -> Act:
-    return lambda faulty: faulty.get("run-1/a")
-
-
 @scene("blobs.delete")
 def _(blobs: Any) -> Act:
     for key in ("run-1/a", "run-1/b", "run-2/a"):

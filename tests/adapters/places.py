@@ -1,11 +1,13 @@
 """Where a scene is played: adapters on moto, beside the same over a line that fails, and what a call has left there."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 import botocore.session
 from moto.core.models import botocore_stubber
+from moto.dynamodb import dynamodb_backends
 
 from durable.adapters.dynamodb.store import DynamoStore
 from durable.adapters.memory import VirtualClock
@@ -18,7 +20,7 @@ from durable.aws import CONFIG
 from durable.model.envelope import from_body
 from durable.model.task import StepTask
 from tests.adapters.botocore_faults import Line
-from tests.adapters.scenes import STOCK
+from tests.adapters.scenes import SCENES, STOCK, Act
 from tests.contract.builders import NOW
 from tests.contract.worlds import AwsWorld
 
@@ -55,7 +57,7 @@ class Resources:
 
 
 class Place:
-    """One table, emptied for each call; queues and the like of their own for each."""
+    """Two tables, which go back to what they were; queues and the like of their own for each call."""
 
     def __init__(self, world: AwsWorld) -> None:
         self._world = world
@@ -69,15 +71,36 @@ class Place:
             TableName=STOCK, BillingMode="PAY_PER_REQUEST", AttributeDefinitions=names, **key
         )
         self._resources = Resources("", "", "", "", "")
+        # Emptying and reading tables by requests would cost ten times what the scenes do.
+        (backend,) = [it for account in dynamodb_backends.values() for it in account.values() if STOCK in it.tables]
+        self._backend: Any = backend
+        self._arranged: dict[str, list[Any]] = {}
+        self._acts: dict[str, Act] = {}
 
-    def clear(self, port: str) -> None:
-        """Makes the world as it was before any call."""
+    @property
+    def _tables(self) -> list[Any]:
+        """A transaction that is refused makes them anew."""
+        return [self._backend.tables[name] for name in (self._world.settings.table, STOCK)]
+
+    def arranged(self, name: str) -> Act:
+        """Makes ready for a call as if there had been none before, and gives it."""
+        port = name.partition(".")[0]
+        if port != "store":
+            self._make_anew(port)
+            return SCENES[name](self._adapter(port, self._clients))
+        if name not in self._arranged:
+            for table in self._tables:
+                table.items.clear()
+            self._acts[name] = SCENES[name](self._adapter(port, self._clients))
+            self._arranged[name] = [deepcopy(table.items) for table in self._tables]
+        for table, items in zip(self._tables, self._arranged[name], strict=True):
+            table.items = deepcopy(items)
+        return self._acts[name]
+
+    def _make_anew(self, port: str) -> None:
         name = f"faults-{next(NUMBERS)}"
         clients, made = self._clients, self._resources
         match port:
-            case "store":
-                self._world.clear_table()
-                clients["dynamodb"].delete_item(TableName=STOCK, Key={"sku": {"S": "book"}})
             case "runs":
                 fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
                 url = clients["sqs"].create_queue(QueueName=f"{name}.fifo", Attributes=fifo)["QueueUrl"]
@@ -94,10 +117,6 @@ class Place:
                 made = replace(made, secret=secret)
         self._resources = made
 
-    def port(self, port: str) -> Any:
-        """The adapter, and nothing goes wrong."""
-        return self._adapter(port, self._clients)
-
     def on_a_line(self, port: str, service: str) -> tuple[Any, Line]:
         """The adapter, with a client of its own for one service; botocore counts what a client has tried again."""
         line = Line(botocore_stubber)
@@ -109,7 +128,9 @@ class Place:
         """What can be found in the world now."""
         match port:
             case "store":
-                return [*self._items(self._world.settings.table), *self._items(STOCK)]
+                items, rows = (table.items.values() for table in self._tables)
+                found = [*(item for partition in items for item in partition.values()), *rows]
+                return [item.to_json()["Attributes"] for item in found]
             case "runs":
                 return self._messages(self._resources.runs)
             case "timers":
@@ -148,10 +169,6 @@ class Place:
                 return S3Blobs(lambda: clients["s3"], made.bucket)
             case _:
                 return SecretSigning(lambda: clients["secretsmanager"], made.secret)
-
-    def _items(self, table: str) -> list[Any]:
-        found = self._clients["dynamodb"].get_paginator("scan").paginate(TableName=table)
-        return sorted((item for page in found for item in page["Items"]), key=str)
 
     def _messages(self, url: str) -> list[str]:
         reply = self._clients["sqs"].receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0)

@@ -31,6 +31,9 @@ SCENES: dict[str, Scene] = {}
 STOCK = "stock"
 """A table of the author's own."""
 
+FIRST_TURN = a_run().epoch + 1
+"""The epoch of a new run's first turn."""
+
 
 def scene(name: str) -> Callable[[Scene], Scene]:
     def add(function: Scene) -> Scene:
@@ -125,7 +128,7 @@ on_my_run("store.terminate", lambda store, _: store.terminate("run-1", now=NOW +
 on_a_new_run("store.watch", lambda store: store.watch("run-1", "run-1", Watcher("parent", "child")))
 on_an_ended_run(
     "store.clear_outbox",
-    lambda store: store.clear_outbox("run-1", epoch=a_run().epoch + 1),
+    lambda store: store.clear_outbox("run-1", epoch=FIRST_TURN),
     outbox="graceful",
     due_at=NOW + 3,
 )
@@ -152,6 +155,25 @@ def _(store: Store) -> Act:
     store.start_task("run-1", "print:1:1", worker="w", now=NOW, expires_at=NOW + HOUR)
     return lambda faulty: faulty.delete_run("run-1")
 
+
+@scene("store.empty_run")
+def _(store: Store) -> Act:
+    created(store)
+    settle(store, owned(store), "completed")
+    for n in range(3):
+        store.put_entry("run-1", an_entry(f"step-{n}"))
+    return lambda faulty: faulty.empty_run("run-1")
+
+
+on_an_ended_run("store.expired_runs", lambda store: store.expired_runs(before=NOW + 9, limit=9), due_at=NOW + 9)
+on_an_ended_run(
+    "store.postpone_deletion",
+    lambda store: store.postpone_deletion("run-1", epoch=FIRST_TURN, until=NOW + HOUR),
+    due_at=NOW + 9,
+)
+on_an_ended_run(
+    "store.mark_for_deletion", lambda store: store.mark_for_deletion("run-1", epoch=FIRST_TURN, now=NOW + HOUR)
+)
 
 # Histories and mailboxes
 

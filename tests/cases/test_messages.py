@@ -129,7 +129,7 @@ def test_MSG_07_a_sender_at_any_moment_of_the_turn_over_is_heard(n: int) -> None
     handle = env.start(generations, [*range(80)], id="r")
     for k in range(80, 99):
         handle.send(ITEM, k)
-    env.faults._plan(n + 1, after=False, act=lambda _: handle.send(ITEM, 99))
+    env.faults.meanwhile(lambda: handle.send(ITEM, 99), at=n + 1)
     env.run_until_idle()
     if env.faults.pending:
         pytest.skip("the turns make fewer calls")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from random import Random
+from random import Random  # noqa: TID251 - seeded
 from typing import Any
 from uuid import UUID
 
@@ -329,9 +329,7 @@ def test_PAY_08_what_is_stored_is_json_of_one_level() -> None:
     env = TestEnvironment(app)
     env.start(city, {"city": "Quito"}, id="r").result()
     assert env.get("r").input == '{"city":"Quito"}'
-    api = build(Runs(app, env, env.ports))
-    context: Any = type("Lambda", (), {"aws_request_id": "1"})()
-    answer = api.resolve(http_event(HttpRequest("GET", "/runs/r", [], b""), 0.0), context)
+    answer = caller(env)("GET", "/runs/r")
     assert json.loads(answer["body"])["input"] == {"city": "Quito"}
 
 
@@ -423,8 +421,30 @@ def test_PAY_11_a_history_of_many_large_entries_is_read_page_by_page(on_aws: Dep
     env.run_until_idle()
     env.restart()
     assert handle.result() == 100 * 100_000
+    call, seen, cursor = caller(env), 0, ""
+    while cursor is not None:
+        answer = call("GET", f"/runs/r/history?cursor={cursor}")
+        assert answer["statusCode"] == 200
+        assert len(json.dumps(answer)) < 6 * 2**20, "more than Lambda can answer"
+        page = json.loads(answer["body"])
+        seen, cursor = seen + len(page["entries"]), page["cursor"]
+    assert seen == 101
+
+
+def test_PAY_11_what_is_too_large_to_be_shown_says_so_with_its_size(on_aws: Deploy) -> None:
+    env = on_aws(app)
+    text = noise(7 * 2**20)
+    env.mock("make").returns(text)
+    handle = env.start(passes_on, text, id="r")
+    handle.send(TEXT, text)
+    assert handle.result() == text
+    for path in ("/runs/r", "/runs/r/history", "/runs/r/export"):
+        answer = caller(env)("GET", path)
+        assert len(json.dumps(answer)) < 6 * 2**20
+        assert "7,340,034 bytes" in answer["body"] or answer["statusCode"] == 413
+
+
+def caller(env: TestEnvironment) -> Callable[..., Any]:
     api = build(Runs(app, env, env.ports))
     context: Any = type("Lambda", (), {"aws_request_id": "1"})()
-    answer = api.resolve(http_event(HttpRequest("GET", "/runs/r/history", [], b""), 0.0), context)
-    assert answer["statusCode"] == 200
-    assert len(answer["body"]) < 6 * 2**20, "more than Lambda can answer"
+    return lambda method, path: api.resolve(http_event(HttpRequest(method, path, [], b""), 0.0), context)

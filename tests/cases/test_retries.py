@@ -281,5 +281,3 @@ def test_RTY_12_a_remote_step_nobody_picks_up_has_a_deadline_by_default() -> Non
     before = env.now
     assert handle.result() == "timeout"
     assert (env.now - before).total_seconds() <= 26 * 3600
-
-

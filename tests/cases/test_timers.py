@@ -1,6 +1,7 @@
 """Troubles with timers that users of such systems have had, tried on this one."""
 
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -261,9 +262,8 @@ def test_TMR_11_a_message_in_the_moment_of_suspending_is_seen() -> None:
         env = TestEnvironment(app)
         handle = env.start(two_waits, id="r")
         # The message comes in just before this call of the turn that would suspend.
-        env.faults._plan(number, after=False, act=lambda _, handle=handle: handle.send(GO, "early"))
+        env.faults.meanwhile(partial(handle.send, GO, "early"), at=number)
         env.run_until_idle()
         handle.send(GO, "late")
         assert handle.result() == ["early", "late"]
         assert env.repairs == 0
-

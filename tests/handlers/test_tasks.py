@@ -157,11 +157,12 @@ def test_a_result_that_the_workflow_could_not_read_is_refused_and_may_be_sent_ag
 
 
 @pytest.mark.parametrize("size", [140_000, 300_000])
-def test_a_result_that_is_too_large_is_refused(call: WorkerCaller, size: int) -> None:
+def test_a_result_that_is_no_message_is_told_by_reference(call: WorkerCaller, size: int) -> None:
     path = call.claimed(name="unknown here")
-    assert call.problem("POST", f"{path}/complete", {"result": '"' * size})[:2] == (413, "limit-exceeded")
-    assert call.results == []
-    assert call.row.closed is None
+    assert call("POST", f"{path}/complete", {"result": '"' * size}).status == 200
+    (sent,) = (from_body(message.body) for message in call.services.runs.pending)
+    assert isinstance(sent, Deliver)
+    assert sent.body.startswith("blob:")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,13 @@
 """One id is one run: the same start again gives the same run, another input is refused, and nothing is stored for a bad one."""
 
+from dataclasses import replace
+
 import pytest
 
 from durable import App, Context, InvalidInput, LimitExceeded, RunAlreadyExists
+from durable.ports import NoBlobs
+from durable.testing import TestEnvironment
+from durable.testing.services import in_memory
 from tests.scenarios.conftest import World
 
 app = App("start")
@@ -41,9 +46,14 @@ def test_input_of_the_wrong_type_is_refused_and_nothing_is_stored(world: World) 
         env.get("r")
 
 
-def test_pay_01_an_input_beyond_the_limit_is_refused_with_its_size(world: World) -> None:
+def test_pay_01_an_input_that_is_no_item_is_kept_apart(world: World) -> None:
     env = world(app)
-    with pytest.raises(LimitExceeded, match=r"262,144 bytes"):
+    assert env.start(greeting, "x" * 500_000, id="r").result() == "hello " + "x" * 500_000
+
+
+def test_pay_01_without_a_bucket_it_is_refused_with_its_size_and_the_way_out() -> None:
+    env = TestEnvironment(app, services=replace(in_memory(), blobs=NoBlobs()))
+    with pytest.raises(LimitExceeded, match=r"300,002 bytes; the limit is 262,144 bytes.*DURABLE_BUCKET"):
         env.start(greeting, "x" * 300_000, id="r")
     with pytest.raises(LookupError):
         env.get("r")

@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_sent(world: World) -> N
         with pytest.raises(InvalidInput):
             env.start_with_message(summing, 1, ADD, wrong, id="s-1")
         with pytest.raises(LimitExceeded):
-            env.start_with_message(summing, 1, "add", "x" * 300_000, id="s-1")
+            env.start_with_message(summing, 1, ADD, 1, id="s-1", tags=[str(n) for n in range(11)])
         assert not env.world.services.runs.pending
         assert env.ports.store.get("s-1") is None
 

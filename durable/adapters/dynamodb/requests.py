@@ -127,7 +127,7 @@ class Requests:
                 self._client.transact_write_items(TransactItems=items)
         except self._client.exceptions.TransactionCanceledException as error:
             reasons = error.response.get("CancellationReasons", [])
-            if len(reasons) != len(items):
+            if len(reasons) < len(items):
                 raise StoreUnavailable("DynamoDB: the transaction was cancelled for no stated reason") from error
             return [_reason(reason, error) for reason in reasons]
         return None

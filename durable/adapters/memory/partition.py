@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from durable.errors import Fenced
 from durable.model.answers import Chunk
@@ -93,6 +93,16 @@ class Table:
         """Writes a run record."""
         self.partition(run.id).run = run
         return run
+
+    def everything(self) -> list[str]:
+        """All that is stored, one thing a line."""
+        with self.lock:
+            lines: list[str] = []
+            for name, part in vars(self).items():
+                if isinstance(part, dict):
+                    rows = cast("dict[Any, Any]", part).items()
+                    lines += [f"{name} {key!r}: {row!r}" for key, row in rows if row and row != Partition()]
+            return lines
 
     def runs(self) -> list[Run]:
         """Every run record."""

@@ -291,6 +291,11 @@ class MemoryStore:
         """Every run record."""
         return self._table.runs()
 
+    @property
+    def everything(self) -> Sequence[str]:
+        """All that is stored, one thing a line: for whoever looks for traces."""
+        return self._table.everything()
+
     def history(self, run_id: str) -> Sequence[Entry]:
         """Every entry that is stored, those that do not count included, in order of record."""
         with self._lock:

@@ -38,12 +38,6 @@ class RecentTexts:
             while self._size > self._limit:
                 self._drop(next(iter(self._texts)))
 
-    def forget(self, owner: str) -> None:
-        """Lets go of everything that belongs to a run."""
-        with self._lock:
-            for key in [key for key in self._texts if key.rpartition("/")[0] == owner]:
-                self._drop(key)
-
     def _drop(self, key: str) -> None:
         text = self._texts.pop(key, None)
         self._size -= 0 if text is None else len(text)

@@ -91,13 +91,6 @@ class TextStore:
     def unblock(self, run_id: str, *, now: float) -> Run | None:
         return self._run(self._store.unblock(run_id, now=now))
 
-    def delete_run(self, run_id: str) -> None:
-        """The blobs go before the record: a deletion that was cut short finds the record again."""
-        run = self._store.get(run_id)
-        if run is not None and run.ended:
-            self._wrapping.forget(run_id)
-        self._store.delete_run(run_id)
-
     # Histories and mailboxes
 
     def load(self, run_id: str, *, cursor: str | None = None, mailbox_only: bool = False) -> Page:

@@ -147,11 +147,6 @@ class Wrapping:
             return data
         return self._open(data.removeprefix(prefix), key.rpartition("/")[0])
 
-    def forget(self, owner: str) -> None:
-        """Deletes the blobs of a run."""
-        self._recent.forget(owner)
-        self._blobs.delete(f"{owner}/")
-
     def _read(self, stored: str) -> str:
         if stored.startswith(BLOB):
             return self._fetched(stored)

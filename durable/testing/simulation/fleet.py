@@ -54,15 +54,19 @@ class Fleet:
     """Gives out containers, and takes back those that have not died."""
 
     def __init__(
-        self, apps: Sequence[App[Any]], ports: Ports, clock: VirtualClock, weather: Weather, random: Random
-    ) -> None:
+        self, apps: Sequence[App[Any]], ports: Ports, clock: VirtualClock, weather: Weather, random: Random, *,
+        deploys: bool,
+    ) -> None:  # fmt: skip
         self._apps = apps
         self._ports = ports
         self._clock = clock
         self._weather = weather
         self._random = random
         self._idle: dict[Kind, list[Container]] = {"orchestrator": [], "worker": []}
-        self._deploys_at = None if weather.deploys_after is None else clock.now() + weather.deploys_after
+        moment = weather.deploys_after
+        if moment is None and deploys:
+            moment = random.uniform(0, 30)
+        self._deploys_at = None if moment is None else clock.now() + moment
 
     @property
     def code_version(self) -> str:

@@ -44,6 +44,7 @@ class Script:
         self._planned = sorted(acts, key=lambda act: act.moment)
         self._last = list(last)
         self._acted = True
+        self._ends = False
 
     @property
     def moments(self) -> Sequence[float]:
@@ -55,7 +56,7 @@ class Script:
         return acted
 
     def hurry(self) -> None:
-        if self._planned and self._planned[0].tries == 0:
+        if self._planned and self._planned[0].tries == 0 and not self._ends:
             self._planned[0].moment = self._now() - self._start
 
     def begin_due(self) -> Sequence[Work]:
@@ -82,6 +83,7 @@ class Script:
         return False
 
     def when_quiet(self, watch: Watch) -> bool:  # noqa: ARG002 - see above
+        self._ends = True
         now = self._now() - self._start
         for act in self._last:
             act.moment += now

@@ -87,7 +87,10 @@ class Simulation:
         main = None if self.workload.workflow is None else RUN_ID
         self.watch = Watch(self.store, main, stored=bound and bound(self.weather.prune_from))
         intercepted = told_of_calls(self.ports, self._port_call)
-        self._fleet = Fleet(self.workload.apps, intercepted, self.clock, self.weather, self.random)
+        self._fleet = Fleet(
+            self.workload.apps, intercepted, self.clock, self.weather, self.random, deploys=self.workload.deploys
+        )
+        self._maintained = self.weather.faults > 0 or self.workload.deploys
         flood = self.weather.roomy and self.workload.flood > 0
         self._batches = [10] if flood else [1, 1, 10]
         self._outside = self._begin(flood=flood)
@@ -111,6 +114,7 @@ class Simulation:
     def run(self) -> Outcome:
         """Raises `Violation` where an invariant does not hold."""
         effects.forget(self.clock.sleep, self.clock.now)
+        effects.notes["watch"] = self.watch
         log = logging.getLogger("durable")
         log.addHandler(self._failed)
         propagate, log.propagate = log.propagate, False
@@ -146,11 +150,11 @@ class Simulation:
     def _start_run(self, workflow: Workflow[Any, Any]) -> None:
         """What a client does; if its invocation died between the two, maintenance would find the run."""
         text = codec.encode(self.workload.input(self.random), workflow.input_type) if workflow.takes_input else None
-        run, _ = pending_run(
+        run, stored = pending_run(
             id=RUN_ID, workflow=workflow.name, version=workflow.version, input=text, input_digest="", writer="client",
             now=self.start,
         )  # fmt: skip
-        self.store.create(run)
+        self.store.create(run, input=stored)
         self.watch.notice()
         if not self._luck.fails(0.1):
             self.queues.runs.send(Start(run_id=RUN_ID, id="start"))
@@ -181,7 +185,7 @@ class Simulation:
             due = [*self._outside.moments]
         if self.clock.now() > self._quiet_since + PATIENCE:
             raise Violation(f"I2: nothing has happened for {PATIENCE:g} s that would end this: {self.watch}")
-        if self.weather.faults and not self._is_quiet:
+        if self._maintained and not self._is_quiet:
             due.append(self._next_sweep)
         self.clock.advance_to(min(due, default=0.0))
 
@@ -212,7 +216,7 @@ class Simulation:
         self._enter(lambda: container.process(received), what, container, source, received)
 
     def _start_maintenance(self) -> None:
-        if not self.weather.faults or self.clock.now() < self._next_sweep:
+        if not self._maintained or self.clock.now() < self._next_sweep:
             return
         self._next_sweep = self.clock.now() + 60
         maintenance = Maintenance(self._fleet.ports_of_a_machine(), code_version=self._fleet.code_version)
@@ -326,7 +330,7 @@ class Simulation:
         """Maintenance may still have something to do; without faults it must not be needed."""
         fine = self.weather.faults == 0
         check_quiet(self.watch, fine=fine)
-        if not fine and self._maintenance_is_needed():
+        if self._maintained and self._maintenance_is_needed():
             return
         if self._outside.when_quiet(self.watch):
             return

@@ -210,11 +210,11 @@ def test_a_refusal_does_not_show_the_value() -> None:
 
 
 def test_too_large_a_value_is_refused_with_its_size() -> None:
-    codec.encode("x" * 262_142, str)
+    codec.encode("x" * 262_142, str, limit=262_144)
     with pytest.raises(LimitExceeded, match="262,145 bytes; the limit is 262,144 bytes"):
-        codec.encode("x" * 262_143, str)
+        codec.encode("x" * 262_143, str, limit=262_144)
     with pytest.raises(LimitExceeded):
-        codec.encode("ü" * 140_000, UNTYPED)
+        codec.encode("ü" * 140_000, UNTYPED, limit=262_144)
 
 
 def test_unions_of_the_same_members_in_another_order_are_told_apart() -> None:

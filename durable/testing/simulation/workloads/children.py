@@ -11,6 +11,7 @@ from durable.client import Client
 from durable.context import Branch, Context
 from durable.engine.children import end_message_id
 from durable.errors import ChildFailed, NonRetryableError
+from durable.model.ending import ended_from
 from durable.model.run import Run, Watcher
 from durable.ops.child import child_start_from
 from durable.testing.simulation.quiet import check_all_ended
@@ -156,7 +157,8 @@ def check_told(watch: Watch, child: Run) -> None:
         watchers.append(Watcher(child.parent, child.parent_location))
     for watcher in set(watchers):
         heard = watch.messages_to(watcher.run_id).values()
-        ends = {message.id for message in heard if message.kind == "child" and message.name == watcher.location}
+        told = [message for message in heard if message.kind == "child" and message.name == watcher.location]
+        ends = {message.id for message in told if ended_from(message.body).run_id == child.id}
         if ends != {end_message_id(child, watcher.location)}:
             raise Violation(f"children: {watcher} has heard of {child.id}: {ends or 'nothing'}")
 

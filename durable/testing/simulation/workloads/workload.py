@@ -84,9 +84,15 @@ class Workload:
     """One of these is asked for at some moment."""
     stored: Callable[[int], int] | None = None
     """Entries that may be stored, by how many obsolete ones make a turn prune."""
+    deploys: bool = False
+    """Whether new code is deployed in any weather; then maintenance is needed in any."""
+    many: bool = False
+    """Whether how often steps are executed says nothing."""
     executions: Mapping[str, int] = field(default_factory=dict[str, int])
     """Steps whose bodies are executed more than once in a healthy run."""
 
     def repeated(self) -> Mapping[str, int]:
         """Steps that were executed more often than a healthy run does."""
+        if self.many:
+            return {}
         return {step: n for step, n in effects.executions.items() if n > self.executions.get(step, 1)}

@@ -1,0 +1,278 @@
+"""An operator's retry finds children, calls, events and entities in whatever state: nothing hangs, nothing is forgotten."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from durable import (
+    App,
+    ChildFailed,
+    Client,
+    Context,
+    Event,
+    NonRetryableError,
+    RunFailed,
+    Signal,
+    Step,
+    StoreUnavailable,
+)
+from durable.testing import TestEnvironment
+from durable.testing.interception import intercepted
+
+app = App("retries")
+GO = Signal("go", str)
+PAID = Event("paid", int)
+mood: dict[str, Any] = {}
+
+
+def fail_once() -> str:
+    if mood.get("bad"):
+        raise NonRetryableError("bad mood")
+    return "done"
+
+
+def number() -> int:
+    mood["numbers"] = mood.get("numbers", 0) + 1
+    return int(mood["numbers"])
+
+
+def undo(result: object) -> None:
+    """Takes it back."""
+
+
+@pytest.fixture(autouse=True)
+def _bad_mood() -> None:
+    mood.clear()
+    mood["bad"] = True
+
+
+@app.workflow
+async def picky(ctx: Context) -> str:
+    return await ctx.step(fail_once)
+
+
+@app.workflow
+async def waiting(ctx: Context, name: str) -> str:
+    return f"{name} {await ctx.wait_for_signal(GO)}"
+
+
+@app.workflow
+async def double(ctx: Context, n: int) -> int:
+    return 2 * n
+
+
+@app.workflow
+async def beside_a_child(ctx: Context) -> str:
+    child, _ = await asyncio.gather(ctx.child(waiting, "w"), ctx.step(fail_once))
+    return child
+
+
+@app.workflow
+async def beside_a_handle(ctx: Context) -> str:
+    handle = await ctx.start_child(waiting, "w")
+    await ctx.step(fail_once)
+    return await handle.result()
+
+
+def sent_to_the_open_child(env: TestEnvironment) -> str:
+    env.run_until_idle()
+    (open_child,) = [run for run in runs_of(env, "waiting") if run.status not in {"cancelled", "completed"}]
+    env.send(open_child.id, GO, "ahead")
+    return open_child.id
+
+
+@pytest.mark.parametrize("workflow", [beside_a_child, beside_a_handle])
+def test_a_child_that_ended_with_its_failed_parent_is_started_anew(workflow: Any) -> None:
+    with TestEnvironment(app) as env:
+        handle = env.start(workflow, id="p")
+        with pytest.raises(RunFailed):
+            handle.result()
+        env.advance(minutes=5)
+        mood["bad"] = False
+        env.retry("p")
+        sent_to_the_open_child(env)
+        assert handle.result() == "w ahead"
+
+
+@pytest.mark.parametrize("workflow", [beside_a_child, beside_a_handle])
+def test_a_child_that_was_started_anew_ends_with_its_parent(workflow: Any) -> None:
+    with TestEnvironment(app) as env:
+        handle = env.start(workflow, id="p")
+        with pytest.raises(RunFailed):
+            handle.result()
+        env.advance(minutes=5)
+        mood["bad"] = False
+        env.retry("p")
+        env.run_until_idle()
+        env.cancel("p")
+        env.advance(minutes=5)
+        assert {run.status for run in runs_of(env, "waiting")} == {"cancelled"}
+
+
+@app.workflow
+async def another_input(ctx: Context) -> int:
+    n = await ctx.step(Step("number").undo(undo), number)
+    result = await ctx.child(double, n)
+    await ctx.step(fail_once)
+    return result
+
+
+@app.workflow
+async def another_input_by_handle(ctx: Context) -> int:
+    n = await ctx.step(Step("number").undo(undo), number)
+    handle = await ctx.start_child(double, n)
+    result = await handle.result()
+    await ctx.step(fail_once)
+    return result
+
+
+@pytest.mark.parametrize("workflow", [another_input, another_input_by_handle])
+def test_a_child_of_another_input_is_not_adopted(workflow: Any) -> None:
+    with TestEnvironment(app) as env:
+        handle = env.start(workflow, id="p")
+        with pytest.raises(RunFailed):
+            handle.result()
+        mood["bad"] = False
+        env.retry("p")
+        assert handle.result() == 4
+
+
+@app.workflow
+async def failing(ctx: Context) -> str:
+    raise NonRetryableError("as always")
+
+
+@app.workflow
+async def catches(ctx: Context) -> str:
+    await ctx.step(Step("number").undo(undo), number)
+    try:
+        await ctx.child(picky)
+    except ChildFailed:
+        await ctx.step("then", fail_once)
+        return "failed"
+    return "well"
+
+
+@app.workflow
+async def catches_by_handle(ctx: Context) -> str:
+    await ctx.step(Step("number").undo(undo), number)
+    handle = await ctx.start_child(picky)
+    try:
+        await handle.result()
+    except ChildFailed:
+        await ctx.step("then", fail_once)
+        return "failed"
+    return "well"
+
+
+@pytest.mark.parametrize("workflow", [catches, catches_by_handle])
+def test_a_failure_from_before_a_retry_is_no_answer_to_what_is_started_after_it(workflow: Any) -> None:
+    with TestEnvironment(app) as env:
+        handle = env.start(workflow, id="p")
+        with pytest.raises(RunFailed):
+            handle.result()
+        mood["bad"] = False
+        env.retry("p")
+        assert handle.result() == "well"
+
+
+# A retry that is cut short
+
+
+@app.entity
+class Till(BaseModel):
+    taken: int = 0
+
+    def take(self, n: int) -> int:
+        if mood.get("bad"):
+            raise NonRetryableError("closed")
+        self.taken += n
+        return self.taken
+
+
+def submit(token: str) -> None:
+    mood["token"] = token
+
+
+@app.remote_step(retries=1)
+def remote() -> str:
+    return fail_once()
+
+
+@app.workflow
+async def child_failed(ctx: Context) -> str:
+    return await ctx.child(picky)
+
+
+@app.workflow
+async def handle_failed(ctx: Context) -> str:
+    return await (await ctx.start_child(picky)).result()
+
+
+@app.workflow
+async def entity_failed(ctx: Context) -> str:
+    await ctx.entity(Till, "t").call(Till.take, 1)
+    return "done"
+
+
+@app.workflow
+async def call_failed(ctx: Context) -> str:
+    return await ctx.call(remote)
+
+
+@app.workflow
+async def event_open(ctx: Context) -> str:
+    await asyncio.gather(ctx.wait_for_event(PAID), ctx.step(fail_once))
+    return "done"
+
+
+@app.workflow
+async def child_open(ctx: Context) -> str:
+    await asyncio.gather(ctx.child(waiting, "w", id="c"), ctx.step(fail_once))
+    return "done"
+
+
+class DiesAt:
+    """Lets so many port calls of the client pass, the last one with or without its effect, and none after."""
+
+    def __init__(self, number: int, *, after: bool) -> None:
+        self.left = number
+        self.after = after
+
+    def __call__(self, name: str, perform: Callable[[], Any], /) -> Any:
+        self.left -= 1
+        if self.left > 0:
+            return perform()
+        if self.left == 0 and self.after:
+            perform()
+        raise StoreUnavailable(f"{name} did not answer")
+
+
+@pytest.mark.parametrize(
+    "workflow", [child_failed, handle_failed, entity_failed, call_failed, event_open, child_open], ids=lambda it: it.name
+)
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("number", range(1, 16))
+def test_dying_at_any_call_of_a_retry(workflow: Any, number: int, after: bool) -> None:
+    env = TestEnvironment(app)
+    handle = env.start(workflow, id="r")
+    with pytest.raises(RunFailed):
+        handle.result()
+    env.advance(minutes=2)
+    mood["bad"] = False
+    client = Client(app, intercepted(env.ports, DiesAt(number, after=after)))
+    try:
+        client.retry("r")
+    except StoreUnavailable:
+        env.advance(minutes=5)
+    if env.get("r").status == "failed":
+        env.retry("r")
+    env.run_until_idle()
+    env.publish_event(PAID, 1)
+    for run in runs_of(env, "waiting"):
+        if run.status == "suspended":
+            env.send(run.id, GO, "ahead")
+    assert handle.result() == "done"
