@@ -50,6 +50,7 @@ from durable.errors import (
     NotStorable,
     NotWaiting,
     OperationInsideStep,
+    PayloadUnreadable,
     RaceError,
     RetryAfter,
     RetryRefused,
@@ -64,6 +65,7 @@ from durable.errors import (
     RunNotFound,
     RunTimedOut,
     RunWasCancelled,
+    SealingFailed,
     StepFailed,
     StepInterrupted,
     StepTimeout,
@@ -83,7 +85,8 @@ from durable.errors import (
     WorkflowNotRegistered,
 )
 from durable.model.duration import Duration
-from durable.model.hook import HookResponse
+from durable.model.hook import HookRequest, HookResponse
+from durable.model.stored import PayloadCodec
 from durable.options import Backoff, Batch, Call, Rate, Step, Undoable
 from durable.ports import Condition
 from durable.step_context import StepContext, step_context
@@ -126,6 +129,7 @@ __all__ = [
     "Event",
     "Failed",
     "HeartbeatTimeout",
+    "HookRequest",
     "HookResponse",
     "IdempotencyKeySpent",
     "InvalidInput",
@@ -149,6 +153,8 @@ __all__ = [
     "Ok",
     "OpenReview",
     "OperationInsideStep",
+    "PayloadCodec",
+    "PayloadUnreadable",
     "RaceError",
     "Rate",
     "RemoteStep",
@@ -167,6 +173,7 @@ __all__ = [
     "RunNotFound",
     "RunTimedOut",
     "RunWasCancelled",
+    "SealingFailed",
     "Signal",
     "Singleton",
     "Skipped",

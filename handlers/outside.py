@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import logging
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -11,6 +12,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Response
 from pydantic_core import from_json
 
 from durable.errors import InvalidInput, RunEnded, RunNotFound
+from durable.model.hook import HookRequest
 from handlers import problems
 from handlers.answers import answer, body_of, query_of
 from handlers.problems import Problem, Refused
@@ -28,6 +30,10 @@ T = TypeVar("T")
 _TAKE_TOKENS: Final = frozenset({"hooks", "callbacks", "tasks"})
 _IDS: Final = ("webhook-id", "idempotency-key")
 """Headers with which senders number their calls (https://www.standardwebhooks.com has the first)."""
+
+
+_OURS: Final = frozenset({"host", "authorization", "cookie", "x-forwarded-for", "x-forwarded-port", "x-forwarded-proto"})
+"""Headers that tell nothing about the call, or are nobody's business."""
 
 
 def without_token(path: str) -> str:
@@ -71,7 +77,7 @@ def _add_hooks(api: APIGatewayHttpResolver, client: Client) -> None:
     def call(token: str) -> Response[str]:
         headers: Mapping[str, str] = api.current_event.headers
         number = next((headers[name] for name in _IDS if headers.get(name)), None)
-        payload = _payload(api)
+        payload = _whole(api) if client.webhook_wants_whole(token) else _payload(api)
         response = _unless_gone(lambda: client.call_webhook(token, payload, id=number))
         return _plain(response.status, response.content_type, response.body, response.headers)
 
@@ -99,6 +105,19 @@ def _unless_gone(act: Callable[[], T]) -> T:
     except (RunEnded, RunNotFound) as gone:
         title = "Nobody waits for that any more"
         raise Refused(Problem(status=410, type="run-ended", title=title, detail=str(gone))) from gone
+
+
+def _whole(api: APIGatewayHttpResolver) -> HookRequest:
+    """The request as it came: a provider's signature is over its bytes and some of its headers."""
+    event = api.current_event
+    body, is_base64 = event.body or "", bool(event.is_base64_encoded)
+    if is_base64:
+        with contextlib.suppress(UnicodeDecodeError):
+            body, is_base64 = base64.b64decode(body).decode(), False
+    headers = {name.lower(): value for name, value in event.headers.items() if name.lower() not in _OURS}
+    return HookRequest(
+        body=body, is_base64=is_base64, headers=headers, query=dict(event.query_string_parameters or {})
+    )
 
 
 def _payload(api: APIGatewayHttpResolver) -> Any:

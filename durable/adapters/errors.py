@@ -59,8 +59,8 @@ SERVER_ERROR: Final = 500
 
 
 def code_of(error: ClientError) -> str:
-    """The error code that the service gave."""
-    return error.response.get("Error", {}).get("Code", "")
+    """The error code that the service gave; SQS puts the name that it had in its old protocol before some."""
+    return error.response.get("Error", {}).get("Code", "").removeprefix("AWS.SimpleQueueService.")
 
 
 def is_transient(error: ClientError) -> bool:

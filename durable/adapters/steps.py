@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from durable.model.task import StepTask
 
-_GONE: Final = frozenset({"MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight", "ReceiptHandleIsInvalid"})
+_GONE: Final = frozenset({"MessageNotInflight", "ReceiptHandleIsInvalid"})
 """What SQS answers when a delivery has been replaced by a later one, or its message was deleted."""
 
 

@@ -13,7 +13,7 @@ from durable.client.part import ClientPart
 from durable.errors import ErrorInfo, InvalidInput, NotStorable, RunEnded, RunNotFound
 from durable.model.callback import CallbackAnswer
 from durable.model.envelope import Deliver
-from durable.model.hook import response_in
+from durable.model.hook import WHOLE, response_in
 from durable.model.ids import check_message_id
 from durable.model.limits import ERROR_DATA_BYTES, ERROR_MESSAGE_CHARS, PROGRESS_BYTES
 from durable.model.links import born_of, place_in
@@ -97,6 +97,10 @@ class Answering(ClientPart):
             Deliver(run_id=run.id, id=f"webhook:{call}", name=claims.location, body=text, kind="webhook")
         )
         return response_in(claims.extra)
+
+    def webhook_wants_whole(self, token: str, /) -> bool:
+        """Whether the run wants whole requests, HookRequest, and not their payload alone; raises InvalidToken."""
+        return WHOLE in self._claims(token, "webhook").extra
 
     def webhook_response(self, token: str, /) -> HookResponse:
         """What callers of a webhook are answered, without calling it; raises InvalidToken."""

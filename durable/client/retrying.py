@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from durable.errors import RetryRefused, RunEnded, RunNotFound
@@ -12,7 +11,8 @@ from durable.model.history import counting_entries, is_start, outlives_cuts, unp
 from durable.model.ids import check_run_id
 from durable.model.links import SUBMISSION
 from durable.model.message import REPORTS
-from durable.model.run import Cut, Settlement, retried
+from durable.model.run import TERMINAL, Cut, Settlement, retried
+from durable.ops.child import child_start_from
 from durable.ports import Acquired
 
 if TYPE_CHECKING:
@@ -49,10 +49,12 @@ def retry(ports: Ports, run_id: str) -> None:
     except RetryRefused:  # somebody else's retry came first, and the run has failed once more
         ports.store.release(run_id, epoch=run.epoch, now=now)
         raise
-    if cut is not None:
-        _cut(ports, run, entries, cut)
+    # A retry that dies before the cut leaves a run that fails once more, and is retried once more: so what must not be
+    # missing after the cut comes first.
+    given_up = _retry_children(ports, run, entries)
     _forget_attempts(ports, run, entries, cut)
-    _retry_children(ports, run, entries)
+    _cut(ports, run, entries, cut, given_up)
+    _forget_submissions(ports, run, entries)
     ports.store.settle(run_id, epoch=run.epoch, wakes=None, settlement=_suspended(run, cut, now))
     ports.runs.send(Wake(run_id=run_id, id=ports.new_id(), reason="retry"))
 
@@ -79,13 +81,13 @@ def _load(ports: Ports, run_id: str) -> tuple[Sequence[Entry], Sequence[Entry]]:
     return items, kept
 
 
-def _plan(ports: Ports, run: Run) -> tuple[Sequence[Entry], Cut | None]:
-    """The history, and what of it is taken back."""
+def _plan(ports: Ports, run: Run) -> tuple[Sequence[Entry], Cut]:
+    """The history, and what of it is taken back: nothing, where a cut only tells that there was a retry."""
     items, kept = _load(ports, run.id)
     entries = sorted(counting_entries(run, unpacked(items)), key=lambda entry: entry.order)
     start = _start(run, entries, list(counting_entries(run, kept)))
     if start is None:
-        return entries, None
+        return entries, Cut(run.epoch, 0, until=run.epoch)
     cut = Cut(*_with_carried(_anew(run, entries, start), items, start), until=run.epoch)
     _check(run, entries, cut)
     return entries, cut
@@ -128,11 +130,16 @@ def _with_carried(anew: frozenset[str], items: Sequence[Entry], start: tuple[int
     return min([start, *(item.carried[0].order for item in straddling)])
 
 
-def _anew(run: Run, entries: Sequence[Entry], start: tuple[int, int] | None) -> frozenset[str]:
-    """Locations of what is tried anew: what failed, and calls that were under way, whose attempts the end has closed."""
-    kept = {e.location for e in entries if not e.mark and (e.error is None or start is None or e.order < start)}
-    calls = {e.location for e in entries if e.kind == "call" and e.mark.startswith("?")}
-    return frozenset(run.failed_at) | (calls - kept)
+def _anew(run: Run, entries: Sequence[Entry], start: tuple[int, int]) -> frozenset[str]:
+    """Locations of what is tried anew: what failed, and calls and children under way, which the end of the run has closed."""
+    kept = {e.location for e in entries if not e.mark and (e.error is None or e.order < start)}
+    return frozenset(run.failed_at) | ({e.location for e in entries if _is_closed_by_the_end(e)} - kept)
+
+
+def _is_closed_by_the_end(opened: Entry) -> bool:
+    if not opened.mark.startswith("?"):
+        return False
+    return opened.kind == "call" or (opened.kind == "child" and child_start_from(opened.value).close == "cancel")
 
 
 def _spent(item: Entry, anew: frozenset[str]) -> bool:
@@ -140,14 +147,16 @@ def _spent(item: Entry, anew: frozenset[str]) -> bool:
     return item.mark.startswith(("@", "?")) and not is_start(item) and item.location in anew
 
 
-def _cut(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut) -> None:
+def _cut(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut, given_up: Collection[str]) -> None:
     """Messages go back first: a retry that is cut short here has consumed them still, one that is repeated returns them."""
     gone = [entry for entry in entries if cut.covers(entry.order)]
-    dispatches = {entry.key for entry in gone if entry.mark.startswith("?")}
+    dispatches = {entry.key for entry in gone if entry.mark.startswith("?") or entry.kind == "start"}
     spent = [m for entry in gone for m in entry.messages if _is_spent_report(run, entry, m, dispatches)]
+    spent = [message for message in spent if message.id not in given_up]
     returned = [message for entry in gone for message in entry.messages if message not in spent]
-    if spent:
-        ports.store.delete_messages(run.id, [message.id for message in spent])
+    unread = _unread_failures(ports, run, {*(m.name for m in spent), *_anew(run, entries, (cut.epoch, cut.n))})
+    if spent or unread:
+        ports.store.delete_messages(run.id, [message.id for message in (*spent, *unread)])
     for message in returned:
         ports.store.put_message(run.id, message)
     ports.store.record_cut(run.id, epoch=run.epoch, cut=cut, unburied=[message.id for message in returned])
@@ -158,37 +167,64 @@ def _is_spent_report(run: Run, entry: Entry, message: StoredMessage, gone: Colle
     """Whether the message reports the failure that is to be got over, or is about an attempt that does not count any more."""
     if message.kind == "result" and (entry.error is not None or f"{entry.location}?{entry.attempts}" in gone):
         return True
+    if message.kind == "child" and not {message.name, f"{message.name}?1"}.isdisjoint(gone):
+        return True  # which run is started or adopted now is decided anew
     return entry.key in run.failed_at and message.kind in REPORTS
 
 
-def _retry_children(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:
-    """A child whose failure was met through its handle is retried itself: nothing starts it anew."""
+def _unread_failures(ports: Ports, run: Run, locations: Collection[str]) -> Sequence[StoredMessage]:
+    """Failures of children, told while the run was over, that come before what is tried anew at these locations."""
+    messages: list[StoredMessage] = []
+    cursor = None
+    while locations:
+        page = ports.store.load(run.id, cursor=cursor, mailbox_only=True)
+        messages += [message for message in page.messages if message.kind == "child" and message.name in locations]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    ends = [(message, ended_from(message.body).status) for message in messages]
+    return [message for message, status in ends if status in TERMINAL and status != "completed"]
+
+
+def _retry_children(ports: Ports, run: Run, entries: Sequence[Entry]) -> frozenset[str]:
+    """A child whose failure was met through its handle is retried itself: nothing starts it anew.
+
+    Gives the ids of the messages about those that cannot be: the parent is told of them again.
+    """
     dispatched = {entry.location for entry in entries if entry.mark.startswith("?")}
     failed = [e for e in entries if e.key in run.failed_at and e.kind == "child" and e.location not in dispatched]
+    given_up: set[str] = set()
     for message in (message for entry in failed for message in entry.messages):
-        with suppress(RunNotFound, RunEnded, RetryRefused):
-            retry(ports, ended_from(message.body).run_id)
+        child = ended_from(message.body).run_id
+        try:
+            retry(ports, child)
+        except (RunNotFound, RunEnded, RetryRefused):
+            run_of_child = ports.store.get(child)
+            if run_of_child is None or run_of_child.status != "completed":
+                given_up.add(message.id)
+    return frozenset(given_up)
 
 
-def _forget_attempts(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut | None) -> None:
-    """A step that failed is tried as often as if it were new, and so is an undo that failed, if there is another rollback.
-
-    A callback that failed is submitted again: nobody would answer the submission that has come to nothing.
-    """
+def _forget_attempts(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut) -> None:
+    """A step that failed is tried as often as if it were new, and so is an undo that failed, if there is another rollback."""
     failed = {entry.location for entry in entries if entry.mark == "!" and entry.error is not None}
-    anew = _anew(run, entries, None if cut is None else (cut.epoch, cut.n))
+    anew = _anew(run, entries, (cut.epoch, cut.n))
     attempts = [e.key for e in entries if _spent(e, anew) or (e.mark.startswith("!") and e.location in failed)]
-    callbacks = {e.location for e in entries if e.key in run.failed_at and e.kind == "callback"}
-    submissions = {location + SUBMISSION for location in callbacks}
-    attempts += [e.key for e in entries if e.location in submissions]
     ports.store.delete_entries(run.id, attempts, epoch=run.epoch)
 
 
-def _suspended(run: Run, cut: Cut | None, now: float) -> Settlement:
+def _forget_submissions(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:
+    """A callback that failed is submitted again: nobody would answer the submission that has come to nothing."""
+    callbacks = {e.location for e in entries if e.key in run.failed_at and e.kind == "callback"}
+    submissions = {location + SUBMISSION for location in callbacks}
+    ports.store.delete_entries(run.id, [e.key for e in entries if e.location in submissions], epoch=run.epoch)
+
+
+def _suspended(run: Run, cut: Cut, now: float) -> Settlement:
     """Due at once, with its whole time before it again, and so its waits."""
     started_at = run.created_at if run.started_at is None else run.started_at
     return Settlement(
         status="suspended", at=now, started_at=started_at, due_at=now, armed=run.armed, reason="retried",
-        waits=(retried(now, run.cuts if cut is None else (*run.cuts, cut)),),
+        waits=(retried(now, (*run.cuts, cut)),),
         python=run.python, deadline=None if run.deadline is None else now + run.deadline - started_at,
     )  # fmt: skip

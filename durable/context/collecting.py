@@ -6,6 +6,7 @@ but events, so between two batches it costs nothing.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ from durable.channels import Signal
 from durable.definitions import Workflow
 from durable.model.ids import derived_id
 from durable.model.limits import PAYLOAD_BYTES
-from durable.model.subscription import at_path, event_run_id
+from durable.model.subscription import NOTHING, at_path, event_run_id
 from durable.ops.child import ChildOrder, StartDetachedOperation
 from durable.values import Continue
 
@@ -64,7 +65,8 @@ def collector_id(trigger: Trigger, payload: object) -> str:
     if trigger.key is None:
         return derived_id("on", *parts)
     found = at_path(payload, trigger.key)
-    return derived_id("on", *parts, str(found) if isinstance(found, str) else repr(found))
+    found = None if found is NOTHING else found
+    return derived_id("on", *parts, found if isinstance(found, str) else json.dumps(found, sort_keys=True))
 
 
 def collecting(trigger: Trigger) -> Callable[[Context], Coroutine[Any, Any, None]]:

@@ -13,7 +13,7 @@ from durable.context.part import Op, Part
 from durable.context.steps import PLAIN
 from durable.errors import NotAvailable, NotStorable
 from durable.model.duration import Duration, optional_seconds, seconds
-from durable.model.hook import DEFAULT, HookResponse
+from durable.model.hook import DEFAULT, WHOLE, HookResponse
 from durable.model.ids import check_name
 from durable.ops.breakpoint import BreakpointOperation
 from durable.ops.callback import CallbackOperation, check_submit
@@ -176,15 +176,18 @@ class People(Part):
             ),
         )
 
-    def webhook(self, name: str, /, *, respond: HookResponse = DEFAULT) -> Webhook:
+    def webhook(self, name: str, /, *, respond: HookResponse = DEFAULT, whole: bool = False) -> Webhook:
         """An address for an outside system, `.url`; calls to it are waited for by `.wait()`.
 
         Args:
             name: A second webhook of a name gets an address of its own.
             respond: What callers are answered; it is part of the address.
+            whole: Whether `.wait(HookRequest)` gives headers, query and the body as it came, so that a step can check a
+                provider's signature. Otherwise it gives the payload alone.
         """
         location = hook_location(self._execution, check_name("name of a webhook", name))
-        return Webhook(self._execution, location, respond.to_extra())
+        extra = respond.to_extra() | ({WHOLE: "yes"} if whole else {})
+        return Webhook(self._execution, location, extra)
 
 
 def _reviewers(names: Sequence[str]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -102,7 +102,9 @@ class Attempts:
         if isinstance(operation, OffloadOperation):
             operation.keep = self._writer.keep
         try:
-            step.compensation = operation.compensation
+            if (undo := operation.compensation) is not None:
+                args = self._writer.keep_text(undo.args, f"what {undo.fn} is called with")
+                step.compensation = replace(undo, args=args)
         except (NotStorable, LimitExceeded) as error:
             return self._give_up(step, error, GiveUp("critical"))
         return self._interrupted(step) if operation.policy.at_most_once and operation.attempts else None
@@ -253,7 +255,8 @@ class Attempts:
     def _succeeded(self, step: Pending, value: object) -> Entry | None:
         try:
             text = step.operation.encode(value)
-            text = self._writer.keep_text(text, f'the result of step "{step.operation.name}"')
+            if text is not None:
+                text = self._writer.keep_text(text, f'the result of step "{step.operation.name}"')
         except (NotStorable, LimitExceeded) as error:
             return self._give_up(step, error, GiveUp("critical"))
         return self._record(step, value=text, compensation=step.compensation)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, assert_never
 
 from durable import codec, failures
 from durable.errors import RunAlreadyExists
+from durable.lanes import last_of_lineage
 from durable.model.ending import Ended
 from durable.model.envelope import Start, Wake
 from durable.model.location import digest
 from durable.model.message import StoredMessage
 from durable.model.run import Watcher, pending_run
-from durable.ops.child import child_start_from
+from durable.ops.child import DECISION, child_start_from, lives_of
 from durable.ports import Created, Exists, KeyTaken
 
 if TYPE_CHECKING:
@@ -55,22 +56,67 @@ def _create(ports: Ports, parent: Run, start: ChildStart) -> tuple[Created | Exi
 
 def _existing(ports: Ports, parent: Run, start: ChildStart, child: Run, input_digest: str) -> StoredMessage | None:
     ours = _is_ours(parent, start, child)
-    if start.location and not ours and (child.workflow, child.input_digest) != (start.workflow, input_digest):
+    if ours and start.again is not None:
+        return _after_retry(ports, parent, start)
+    if start.location and (child.workflow, child.input_digest) != (start.workflow, input_digest):
         return _message(ports, start, f"taken:{start.id}:{digest(start.location, 'child')}", _refused(start))
     if child.status == "pending" and child.started_at is None:
         ports.runs.send(Start(run_id=child.id, id=ports.new_id()))  # the envelope of the first start may be lost
     if not start.location:
         return None
-    if ours and child.ended and start.again is not None:
-        if child.status != "completed":
-            return _start(ports, parent, replace(start, id=start.again, again=None))
-        return _message(ports, start, end_message_id(child, start.location), how_it_ended(ports, child))
-    if ours:
+    last = last_of_lineage(ports, child.id) if ours else watch(ports, child, Watcher(parent.id, start.location))
+    return _end_of(ports, start, last) if last is not None and last.ended else None
+
+
+def _after_retry(ports: Ports, parent: Run, start: ChildStart) -> StoredMessage:
+    """Tells the parent which run counts from now on: messages about others are there, or will come.
+
+    Of the same input, one that has completed is adopted, and one that goes on is waited for. What has failed, or was asked
+    to end with the parent, is started anew.
+    """
+    assert start.again is not None
+    life = _latest(ports, parent, start)
+    wanted = (start.workflow, codec.digest(start.input))
+    if life is not None and (life.workflow, life.input_digest) == wanted:
+        last = last_of_lineage(ports, life.id) or life
+        if last.status == "completed":
+            return _decision(ports, start, how_it_ended(ports, last))
+        if not last.ended and last.cancel_requested is None:
+            return _decision(ports, start, Ended(run_id=life.id, lineage=start.id, status="pending"))
+    ended = _start(ports, parent, replace(start, id=start.again, again=None))
+    if ended is not None:
+        return replace(ended, id=_decision_id(start))
+    return _decision(ports, start, Ended(run_id=start.again, lineage=start.id, status="pending"))
+
+
+def revive(ports: Ports, parent: Run, entry: Entry) -> StoredMessage | None:
+    """Starts a child anew that had ended with its parent, after the parent was retried. Twice is once."""
+    start = child_start_from(entry.value)
+    life = _latest(ports, parent, start)
+    if start.close != "cancel" or not start.location or life is None or not _is_ours(parent, start, life):
         return None
-    watched = watch(ports, child, Watcher(parent.id, start.location))
-    if not watched.ended:
-        return None
-    return _message(ports, start, end_message_id(watched, start.location), how_it_ended(ports, watched))
+    last = last_of_lineage(ports, life.id) or life
+    if last.ended and last.status != "cancelled":
+        return None  # it has come to its end by itself, and the parent was told
+    return _after_retry(ports, parent, replace(start, again=lives_of(start.id, parent.cuts)[-1]))
+
+
+def _latest(ports: Ports, parent: Run, start: ChildStart) -> Run | None:
+    """The run that was last started for the child, be it by a retry."""
+    lives = map(ports.store.get, reversed(lives_of(start.id, parent.cuts)))
+    return next((run for run in lives if run is not None), None)
+
+
+def _end_of(ports: Ports, start: ChildStart, run: Run) -> StoredMessage:
+    return _message(ports, start, end_message_id(run, start.location), how_it_ended(ports, run))
+
+
+def _decision(ports: Ports, start: ChildStart, end: Ended) -> StoredMessage:
+    return _message(ports, start, _decision_id(start), end)
+
+
+def _decision_id(start: ChildStart) -> str:
+    return f"{DECISION}{start.again}:{digest(start.location, 'child')}"
 
 
 def _is_ours(parent: Run, start: ChildStart, child: Run) -> bool:
@@ -120,10 +166,10 @@ def close_started(ports: Ports, parent: Run, start: ChildStart, mode: CloseMode)
         child = ports.store.get(start.id)
     if child is None or not _is_ours(parent, start, child):
         return
-    if child.ended and child.status != "completed" and start.again is not None:
-        close_started(ports, parent, replace(start, id=start.again, again=None), mode)
-        return
-    close_child(ports, start.id, mode)
+    if child.ended and child.status != "completed" and start.again is not None and ports.store.get(start.again) is None:
+        _create(ports, parent, replace(start, id=start.again, again=None))
+    for life in lives_of(start.id, parent.cuts):
+        close_child(ports, life, mode)
 
 
 def close_child(ports: Ports, child: str, mode: CloseMode) -> bool:

@@ -19,7 +19,7 @@ from pydantic_core import to_json
 from durable import codec
 from durable.engine.pickup import PickedUp, pick_up
 from durable.engine.reporting import leave_lane, tell
-from durable.errors import QueueNotServed
+from durable.errors import PayloadUnreadable, QueueNotServed, StoreUnavailable
 from durable.model.limits import TASK_KEPT_SECONDS
 from durable.model.task import AttemptRef, StepTask, TaskOutcome, task_from
 from durable.model.tokens import Claims, sign, verify
@@ -86,6 +86,9 @@ class TaskClaims:
                         task = self._ports.texts.task(task_from(delivery.body))
                     except ValueError:
                         log.warning("message %s is no task; the queue gives it to its dead letters", delivery.id)
+                        continue
+                    except (PayloadUnreadable, StoreUnavailable) as problem:
+                        log.warning("message %s comes back: %s", delivery.id, problem)
                         continue
                     picked_up = pick_up(self._ports, task, worker)
                     source.acknowledge(delivery.id)

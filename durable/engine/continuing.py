@@ -6,6 +6,7 @@
 | arrives while the turn ends                  | the count of wakes: the transaction fails and the turn looks again |
 | reaches the run afterwards                   | the queue, under the same id and time of arrival                  |
 | the run had consumed, and comes once more    | nothing: its tombstone tells the successor                        |
+| reports on what the run has begun            | nothing: nobody waits for that any more, and it is closed         |
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Final
 from durable import codec
 from durable.engine.lease import load_messages
 from durable.engine.opening import begun, python_minor
+from durable.engine.outbox import pay, with_debts_of_continued
 from durable.engine.retention import retained
+from durable.engine.settling import as_settled
 from durable.errors import Misuse, StoreUnavailable
 from durable.model.envelope import Deliver, Start
 from durable.model.ids import generation_id, generation_of
@@ -66,6 +69,7 @@ class Handover:
         """None once the run has ended and its successor exists; the run record if the turn must look again."""
         self._app.find(operation.workflow.name, operation.workflow.version)
         self._run = replace(self._run, watched=watched)
+        unread = [message for message in unread if message.awaits_consumption]  # the others are about what ends here
         self._bury(entries)
         first = generation_of(self._run.id, self._run.lineage) + 1
         for number in range(first, first + NUMBERS_TRIED):
@@ -73,9 +77,10 @@ class Handover:
             if not self._copy(successor.id, unread[NAMED:]):
                 continue
             named = tuple(message.id for message in unread[:NAMED])
+            settlement = with_debts_of_continued(entries, _ended(self._run, successor.id, self._ports.clock.now()))
             answer = self._ports.store.continue_as_new(
                 self._run.id, epoch=self._run.epoch, wakes=wakes,
-                settlement=retained(self._app, self._run, _ended(self._run, successor.id, self._ports.clock.now())),
+                settlement=retained(self._app, self._run, settlement),
                 successor=replace(successor, carries=Carried(self._run.id, named) if named else None),
                 input=stored_input,
             )  # fmt: skip
@@ -86,6 +91,8 @@ class Handover:
                     return moved
                 case Settled():
                     self._announce(successor.id)
+                    ended = replace(as_settled(self._run, settlement), successor=successor.id)
+                    pay(self._app, self._ports, ended, entries)
                     return None
         message = (
             f'run "{self._run.id}" cannot continue: other runs have the next {NUMBERS_TRIED} numbers of its lineage'

@@ -10,7 +10,7 @@ from durable.engine.children import close_child, close_started, start_child
 from durable.engine.entities import answer_recorded
 from durable.engine.events import subscribe, unsubscribe
 from durable.engine.sending import send_recorded
-from durable.ops.child import child_start_from
+from durable.ops.child import child_start_from, lives_of
 from durable.ops.dispatched import ABANDONED
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def perform(ports: Ports, run: Run, entry: Entry) -> StoredMessage | None:
         case "child" | "start":
             return start_child(ports, run, entry)
         case "close":
-            close_child(ports, codec.decode(entry.value, str), "graceful")
+            for life in lives_of(codec.decode(entry.value, str), run.cuts):
+                close_child(ports, life, "graceful")
         case "send" | "entity":
             send_recorded(ports, entry)
         case "loop":

@@ -7,17 +7,21 @@ import logging
 from collections import defaultdict
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from durable.errors import UndecodableHistory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from durable.model.message import StoredMessage
+    from durable.model.message import MessageKind, StoredMessage
     from durable.ops.operation import WaitOperation
 
 log = logging.getLogger("durable")
+
+
+FINAL: Final[frozenset[MessageKind]] = frozenset({"child", "entity"})
+"""Reports of runs, each of which comes once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +110,15 @@ class Mailbox:
 
 
 def fits(wait: WaitOperation, message: StoredMessage) -> bool:
-    """Whether a message fits what the code waits for. Anybody may send anything: that must not stop the run."""
+    """Whether a message fits what the code waits for. Anybody may send anything: that must not stop the run.
+
+    Raises UndecodableHistory for a report that no other will follow: nothing but other code can mend that.
+    """
     try:
         wait.on_messages([message])
     except UndecodableHistory as problem:
+        if message.kind in FINAL:
+            raise
         log.warning("a message stays unread: %s", problem)
         return False
     return True

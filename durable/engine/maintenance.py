@@ -16,6 +16,8 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from durable.engine.retention import expire
@@ -34,6 +36,9 @@ LIMIT: Final = 1_000
 
 LOOKED_AT: Final = 5
 """So many times the limit of due runs are looked at: those that are at work are due too, and must hide nobody."""
+
+TOGETHER: Final = 100
+"""How many are handed to the threads of a sweep at a time."""
 
 RESERVE: Final = 5.0
 """Seconds of an invocation in which nothing is begun any more: one request may take so long."""
@@ -111,26 +116,29 @@ class _Work:
 
     def see_to(self, find: Callable[[], Sequence[str]], act: Callable[[str], bool]) -> int:
         """How many of what is found were acted on. Trouble with one is kept for later."""
-        done = 0
-
-        def attempt(name: str) -> None:
-            nonlocal done
-            if done >= self._limit or self._clock.monotonic() >= self._ends:
-                return
-            try:
-                done += act(name)
-            except Exception as trouble:  # noqa: BLE001 - one run's trouble is no other's
-                self.troubles.append(trouble)
-
         try:
             found = find()
-        except Exception as trouble:  # noqa: BLE001 - nor is one kind's
+        except Exception as trouble:  # noqa: BLE001 - one kind's trouble is no other's
             self.troubles.append(trouble)
             return 0
+        attempt = partial(self._attempt, act)
         if self._parallel == 1 or len(found) == 1:
-            for name in found:
-                attempt(name)
-        else:
-            with ThreadPoolExecutor(self._parallel, "durable-sweep") as pool:
-                list(pool.map(attempt, found))
+            return sum(islice((acted for acted in map(attempt, found) if acted), self._limit))
+        done = at = 0
+        with ThreadPoolExecutor(self._parallel, "durable-sweep") as pool:
+            while at < len(found) and done < self._limit and self._has_time:
+                together = found[at : at + min(TOGETHER, self._limit - done)]
+                done += sum(pool.map(attempt, together))
+                at += len(together)
         return done
+
+    @property
+    def _has_time(self) -> bool:
+        return self._clock.monotonic() < self._ends
+
+    def _attempt(self, act: Callable[[str], bool], name: str) -> bool:
+        try:
+            return self._has_time and act(name)
+        except Exception as trouble:  # noqa: BLE001 - nor is one run's
+            self.troubles.append(trouble)
+            return False

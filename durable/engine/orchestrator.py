@@ -21,7 +21,7 @@ from durable.lanes import pump
 from durable.logs import about_run
 from durable.model.envelope import Deliver, Envelope, Publish, Pump, Start, StartSpec, TimerFired, Wake, from_body
 from durable.model.limits import SQS_DELAY_SECONDS
-from durable.model.message import StoredMessage
+from durable.model.message import REPORTS, StoredMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +75,7 @@ class Orchestrator:
         failed: list[str] = []
         for delivery in deliveries:
             try:
-                envelope = self._ports.texts.envelope(from_body(delivery.body))
+                envelope = from_body(delivery.body)
             except ValueError:  # its text may be anybody's secret: it stays out of the log
                 log.warning("message %s is none of ours; the queue gives it to its dead letters", delivery.id)
                 failed.append(delivery.id)
@@ -104,8 +104,8 @@ class Orchestrator:
     def _handle(self, run_id: str, group: Sequence[tuple[Delivery, Envelope]], ends: float) -> None:
         turn_wanted = due_is_near = False
         start: StartSpec | None = None
-        for delivery, envelope in group:
-            match envelope:
+        for delivery, received in group:
+            match envelope := self._ports.texts.envelope(received):
                 case Deliver():
                     self._ports.store.put_message(run_id, self._message(delivery, envelope))
                     turn_wanted, start = True, start or envelope.start
@@ -131,7 +131,7 @@ class Orchestrator:
             return
         if successor is not None:
             for delivery, envelope in group:
-                if isinstance(envelope, Deliver):
+                if isinstance(envelope, Deliver) and envelope.kind not in REPORTS:
                     self._ports.runs.send(led_on(self._message(delivery, envelope), successor))
 
     def _drop(self, run_id: str, group: Sequence[tuple[Delivery, Envelope]]) -> None:

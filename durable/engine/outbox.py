@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from durable.app import App
-    from durable.model.entry import Entry
+    from durable.model.entry import Entry, Kind
     from durable.model.run import Run, Settlement
     from durable.ports import Ports
+
+CHILDREN: Final[frozenset[Kind]] = frozenset({"child", "start"})
+"""Kinds of entries that stand for other runs."""
 
 GRACE: Final = 30.0
 """How long after its end a run is due that owes something: time enough for the invocation that ended it."""
@@ -41,6 +44,13 @@ def with_debts(run: Run, entries: Iterable[Entry], settlement: Settlement) -> Se
         return settlement
     mode = "compensate" if run.cancel_requested == "compensate" else "graceful"
     return replace(settlement, outbox=mode, due_at=settlement.at + GRACE)
+
+
+def with_debts_of_continued(entries: Iterable[Entry], settlement: Settlement) -> Settlement:
+    """The same of a run that goes on as another one: its children go on, and who waits for its end waits for the other's."""
+    if not any(entry.kind not in CHILDREN for entry in still_open(entries)):
+        return settlement
+    return replace(settlement, outbox="graceful", due_at=settlement.at + GRACE)
 
 
 def kept_children(ports: Ports, run: Run) -> list[Entry]:
@@ -59,7 +69,15 @@ def pay(app: App, ports: Ports, run: Run, entries: Sequence[Entry] | None = None
         entries = sorted(counting_entries(run, unpacked(items)), key=lambda entry: entry.order)
         entries = [entry for entry in entries if entry.epoch <= run.clean_epoch or not ends_an_effect(entry)]
     for opened in still_open(entries):
-        close(ports, run, opened, run.outbox)
+        if run.successor is None or opened.kind not in CHILDREN:
+            close(ports, run, opened, run.outbox)
+    if run.successor is None:
+        _tell(ports, run)
+    ports.store.clear_outbox(run.id, epoch=run.epoch, delete_at=kept_until(app, run))
+
+
+def _tell(ports: Ports, run: Run) -> None:
+    """Those who wait for the end, and those who wait for the slot."""
     if _somebody_waits(run):
         end = how_it_ended(ports, run).to_text()
         for watcher in _watchers(ports, run):
@@ -74,7 +92,6 @@ def pay(app: App, ports: Ports, run: Run, entries: Sequence[Entry] | None = None
             )
     if run.lane is not None:
         leave(ports, run.lane, run.lineage or run.id)
-    ports.store.clear_outbox(run.id, epoch=run.epoch, delete_at=kept_until(app, run))
 
 
 def _somebody_waits(run: Run) -> bool:

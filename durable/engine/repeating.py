@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from durable.engine import effects
 from durable.engine.calls import attempt_over
+from durable.engine.children import revive
 from durable.engine.replying import reply_recorded
 from durable.model.entity import is_held
-from durable.model.run import RETRIED
 from durable.ops.dispatched import ABANDONED
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ EFFECTS: Final[frozenset[Kind]] = frozenset({"send", "start", "close"})
 """Kinds whose results stand for an effect."""
 
 LISTED: Final[frozenset[Kind]] = frozenset({"wait"})
-"""Kinds that the end of a run has taken back, though they are still waited for when it is retried."""
+"""Kinds that the end of a run has taken back, though they are still waited for when it is retried.
+
+Nobody notes that a retry took place before it has come to its end, so every take-over lists them anew.
+"""
 
 
 def repeat_effects(ports: Ports, run: Run, entries: Sequence[Entry]) -> list[StoredMessage]:
@@ -33,13 +36,15 @@ def repeat_effects(ports: Ports, run: Run, entries: Sequence[Entry]) -> list[Sto
     It needs no replay: the run may be blocked, dead or cancelled next. A settle moves the clean epoch, so no turn may
     settle without this. Every effect is harmless twice.
     """
-    retried = any(wait.digest.startswith(RETRIED) for wait in run.waits)
+    retried = any(cut.until >= run.clean_epoch for cut in run.cuts)
+    listed = retried or run.taken_over
     recent = [
         entry
         for entry in entries
-        if entry.epoch > run.clean_epoch or (retried and entry.kind in LISTED and entry.mark.startswith("?"))
+        if entry.epoch > run.clean_epoch or (listed and entry.kind in LISTED and entry.mark.startswith("?"))
     ]
-    if not recent:
+    ended = [entry for entry in effects.still_open(entries) if entry.kind == "start"] if retried else []
+    if not recent and not ended:
         return []
     results = {entry.location: entry for entry in entries if not entry.mark}
     opened = {entry.location: entry for entry in entries if entry.mark.startswith("?")}
@@ -57,6 +62,7 @@ def repeat_effects(ports: Ports, run: Run, entries: Sequence[Entry]) -> list[Sto
             effects.close(ports, run, facts[attempt], "graceful")
         elif not entry.mark and entry.location in opened:
             _finish(ports, run, opened[entry.location], entry)
+    sent += [revive(ports, run, entry) for entry in ended if entry.epoch <= run.clean_epoch]
     answers = [message for message in sent if message is not None]
     for message in answers:
         ports.store.put_message(run.id, message)

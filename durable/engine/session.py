@@ -146,6 +146,7 @@ class Session:
             if self._continuation is not None and not self._continuation.dead:
                 if self._record_cancellation():
                     continue
+                self._dispatcher.close_cancelled()
                 return Continues(self._continuation)
             self._steps.forget_cancelled()
             self._dispatcher.close_cancelled()

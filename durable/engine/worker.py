@@ -21,7 +21,15 @@ from durable.engine.pickup import pick_up
 from durable.engine.remote_body import RemoteBody, context_of
 from durable.engine.reporting import failed, report, unusable
 from durable.engine.steps import Job, ThreadStepRunner
-from durable.errors import InvalidInput, LimitExceeded, NotStorable, StepTimeout, StoreUnavailable, UnknownRemoteStep
+from durable.errors import (
+    InvalidInput,
+    LimitExceeded,
+    NotStorable,
+    PayloadUnreadable,
+    StepTimeout,
+    StoreUnavailable,
+    UnknownRemoteStep,
+)
 from durable.logs import about_run
 from durable.model.task import TaskOutcome, task_from
 
@@ -140,6 +148,10 @@ class _Batch:
                 task = self._ports.texts.task(task_from(delivery.body))
             except ValueError:  # its text may be anybody's secret: it stays out of the log
                 log.warning("message %s is no task; the queue gives it to its dead letters", delivery.id)
+                self._failed.append(delivery.id)
+                continue
+            except (PayloadUnreadable, StoreUnavailable) as problem:
+                log.warning("message %s comes back: %s", delivery.id, problem)
                 self._failed.append(delivery.id)
                 continue
             self._guarded(delivery, task, lambda d=delivery, t=task: self._begin(d, t))

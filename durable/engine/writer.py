@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 from durable.engine.streaming import Streams
 from durable.errors import Fenced
@@ -111,9 +111,13 @@ class EntryWriter:
         self._ports.blobs.put(key, data)
         return key
 
-    def keep_text(self, text: str, what: str) -> str:
+    @overload
+    def keep_text(self, text: str, what: str) -> str: ...
+    @overload
+    def keep_text(self, text: None, what: str) -> None: ...
+    def keep_text(self, text: str | None, what: str) -> str | None:
         """Does what it takes to store a text, before anything is recorded of it; raises LimitExceeded."""
-        return self._ports.texts.kept(self._run.id, text, what=what)
+        return None if text is None else self._ports.texts.kept(self._run.id, text, what=what)
 
     def fetch(self, key: str) -> bytes | None:
         """The bytes of a blob, of whatever run."""

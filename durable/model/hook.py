@@ -1,7 +1,8 @@
-"""What callers of a webhook are answered: a few fixed words that travel inside its address."""
+"""What callers of a webhook are answered, and what a run gets of their calls: both are said inside its address."""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ RESPONSE_BYTES: Final = 2_048
 
 KEY: Final = "respond"
 """Where a token's `extra` has it."""
+
+WHOLE: Final = "whole"
+"""Where a token's `extra` says that the run wants whole requests."""
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VISIBLE: Final = re.compile(r"[\t -~]*")
@@ -50,6 +54,23 @@ class HookResponse:
         if (size := len(text.encode())) > RESPONSE_BYTES:
             raise LimitExceeded("the response of a webhook", size, RESPONSE_BYTES, instead="It is part of the address.")
         return {KEY: text}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookRequest:
+    """A whole call of a webhook, as `ctx.webhook(..., whole=True)` gives it: what a provider's signature is made over."""
+
+    body: str
+    """As it came, byte for byte: text, or base64 where `is_base64` says so."""
+    is_base64: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names in lower case."""
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the body."""
+        return base64.b64decode(self.body) if self.is_base64 else self.body.encode()
 
 
 _ADAPTER: TypeAdapter[HookResponse] = TypeAdapter(HookResponse)

@@ -19,9 +19,6 @@ SORT_KEY_BYTES: Final = 1024
 PAYLOAD_BYTES: Final = 256 * 1024
 """Largest value in an item; larger ones lie in the bucket. An item has at most 400 KB (DynamoDB quotas), and an entry carries more than its value."""
 
-UNDO_BYTES: Final = 64 * 1024
-"""Arguments kept for undoing a step: they are part of its entry, beside the result."""
-
 PROGRESS_BYTES: Final = 4 * 1024
 """What a heartbeat may tell: it is written again and again, and a write costs one unit per KB."""
 

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -21,6 +21,7 @@ from durable import codec, failures
 from durable.errors import ErrorInfo, UndecodableHistory
 from durable.model.ending import Ended, ended_from
 from durable.model.ids import derived_id, generation_id
+from durable.model.run import TERMINAL, Cut
 from durable.ops.dispatched import ABANDONED, DispatchedOperation
 from durable.ops.effect import EffectOperation, Stamp
 from durable.ops.operation import Host, WaitOperation
@@ -35,6 +36,9 @@ SHOWN_CHARS: Final = 1_000
 
 ParentClose = Literal["cancel", "abandon"]
 
+DECISION: Final = "again:"
+"""Begins the ids of messages that tell, after a retry, which run stands for the child: one that goes on, or has ended."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildStart:
@@ -42,7 +46,7 @@ class ChildStart:
 
     id: str
     again: str | None = None
-    """The id to use after a retry, if the child of the first id has failed: one that has completed is adopted."""
+    """The id to use after a retry, if what was started before is not to be adopted or waited for."""
     workflow: str
     version: str
     input: str | None
@@ -61,6 +65,11 @@ class ChildStart:
 
 
 _ADAPTER: TypeAdapter[ChildStart] = TypeAdapter(ChildStart)
+
+
+def lives_of(child: str, cuts: Iterable[Cut]) -> Sequence[str]:
+    """The ids under which a child may have been started, the first and one for each retry of its parent; the latest last."""
+    return [child, *(generation_id(child, f"r{until}") for until in sorted(cut.until for cut in cuts))]
 
 
 def child_start_from(text: str | None) -> ChildStart:
@@ -115,9 +124,9 @@ class ChildOperation(DispatchedOperation):
     def opening(self, stamp: Stamp) -> str:
         return self._order.start(self._parent, self.location, stamp).to_text()
 
-    def answers(self, opened: Entry, message: StoredMessage) -> bool:
-        start = child_start_from(opened.value)
-        return _ended(self.location, message).lineage in (start.id, start.again)
+    def claim(self, messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
+        opened = self.open
+        return () if opened is None else _end_that_counts(self.location, child_start_from(opened.value).id, messages)
 
     def on_messages(self, messages: Sequence[StoredMessage]) -> str | None:
         return _value(self.location, messages[0], self._order.workflow)
@@ -185,7 +194,7 @@ class ChildResultOperation(WaitOperation):
         self.immediate = False
 
     def claim(self, messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
-        return next(((m,) for m in messages if _ended(self.location, m).lineage == self._child), ())
+        return _end_that_counts(self.location, self._child, messages)
 
     def on_messages(self, messages: Sequence[StoredMessage]) -> str | None:
         return _value(self.location, messages[0], self._workflow)
@@ -231,6 +240,18 @@ class CloseChildOperation(EffectOperation):
 
     def decode(self, entry: Entry) -> None:
         pass
+
+
+def _end_that_counts(location: str, child: str, messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
+    """The end of the child, or of the run that stands in its place since a retry: what others have come to is no answer."""
+    decided = [message for message in messages if message.id.startswith(DECISION)]
+    if decided:
+        decision = _ended(location, decided[-1])
+        if decision.status in TERMINAL:
+            return (decided[-1],)
+        child = decision.run_id
+    ends = (message for message in messages if message not in decided)
+    return next(((message,) for message in ends if _ended(location, message).lineage == child), ())
 
 
 def _ended(location: str, message: StoredMessage) -> Ended:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from durable import codec
 from durable.errors import LimitExceeded, Misuse, UndecodableHistory
 from durable.model.entry import Compensation, Entry
-from durable.model.limits import UNDO_BYTES
+from durable.model.limits import BLOB_BYTES
 from durable.ops.arguments import arguments_from, arguments_text, signature_of
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ def compensation_of(undo: Callable[..., Any], args: tuple[Any, ...], kwargs: Map
     """
     name = codec.callable_name(undo)
     text = arguments_text(undo, args, kwargs, after=1)
-    if (size := len(text.encode())) > UNDO_BYTES:
+    if (size := len(text.encode())) > BLOB_BYTES:
         raise LimitExceeded(
-            f"what {name} is called with", size, UNDO_BYTES, instead="Let the undo read what it needs by an id."
+            f"what {name} is called with", size, BLOB_BYTES, instead="Let the undo read what it needs by an id."
         )
     return Compensation(_reference(undo), text)
 

@@ -7,18 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from durable.client.reading import the_run
+from durable.engine.lease import pages_of
 from durable.errors import Deadlock, RunError
-from durable.model.history import counting_entries
+from durable.model.history import counting_entries, unpacked
 from durable.model.sealing import seal
 from durable.testing.wake_sources import check_wake_sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from durable.adapters.memory import MemoryStore
     from durable.client import RunHandle
     from durable.definitions import Workflow
-    from durable.model.run import Run
+    from durable.ports import Ports
     from durable.testing.environment import TestEnvironment
 
 Script = Callable[["TestEnvironment", "RunHandle[Any]"], None]
@@ -151,7 +152,7 @@ def _play(
     if len(store.runs) > 1:
         environment.advance(AFTERMATH_SECONDS)
     epochs = [str(epoch) for run in store.runs for epoch in range(run.born, run.epoch + 1)]
-    endings = {run.id: _ending(store, run, epochs) for run in store.runs}
+    endings = {run.id: _ending(environment.ports, run.id, epochs) for run in store.runs}
     for run_id, ending in endings.items():
         for location, kind, _ in ending.history:
             if kind == "step" and not environment.world.executions[run_id, location]:
@@ -159,7 +160,7 @@ def _play(
     return endings
 
 
-def _ending(store: MemoryStore, run: Run, epochs: Sequence[str]) -> Ending:
+def _ending(ports: Ports, run_id: str, epochs: Sequence[str]) -> Ending:
     """What is compared. Ids that a run makes contain its epoch, and a crash costs an epoch: those are left out."""
 
     def comparable(text: str) -> str:
@@ -167,8 +168,10 @@ def _ending(store: MemoryStore, run: Run, epochs: Sequence[str]) -> Ending:
             text = text.replace(epoch, "<epoch>")
         return text
 
-    output = store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output
-    _, _, lasting = seal(list(counting_entries(run, store.history(run.id))))  # the rest goes now or a turn later
+    run = the_run(ports, run_id)
+    output = ports.store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output
+    history = unpacked(entry for page in pages_of(ports, run.id) for entry in page.entries)
+    _, _, lasting = seal(list(counting_entries(run, history)))  # the rest goes now or a turn later
     results = [
         (entry.location, entry.kind, comparable(str(entry.error) if entry.error else str(entry.value)))
         for entry in lasting

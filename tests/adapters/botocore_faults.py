@@ -138,13 +138,14 @@ def reply(request: Request, status: int, body: bytes, **headers: str) -> AWSResp
     return AWSResponse(request.url, status, {"content-length": str(len(body)), **headers}, Raw(body))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def refusal(request: Request, code: str, status: int = 400, **fields: Any) -> AWSResponse:
-    """An error in the shape of the service's protocol."""
+def refusal(request: Request, code: str, status: int = 400, *, once: str = "", **fields: Any) -> AWSResponse:
+    """An error in the shape of the service's protocol; `once` is the code that it had in the protocol before."""
     if request.service == "s3":
         text = f"<Error><Code>{code}</Code><Message>made to fail</Message></Error>"
         return reply(request, status, text.encode())
     told = {"__type": f"com.amazonaws#{code}", "message": "made to fail", **fields}
-    return reply(request, status, json.dumps(told).encode(), **{"x-amzn-errortype": code})
+    headers = {"x-amzn-query-error": f"{once};Sender"} if once else {}
+    return reply(request, status, json.dumps(told).encode(), **{"x-amzn-errortype": code, **headers})
 
 
 def result(request: Request, **fields: Any) -> AWSResponse:

@@ -23,6 +23,8 @@ LOAD = {
 }
 """How each service says that it is asked too often."""
 
+OLD_NAMES = "AWS.SimpleQueueService."
+
 WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 TRANSACTION = frozenset({"TransactWriteItems"})
 BATCH = frozenset({"BatchWriteItem"})
@@ -33,9 +35,9 @@ def throttle(request: Request, perform: Perform) -> AWSResponse:
     return refusal(request, *LOAD[request.service])
 
 
-def refuse(code: str, status: int = 400, **fields: Any) -> Happen:
+def refuse(code: str, status: int = 400, *, once: str = "") -> Happen:
     """Says no, and has done nothing."""
-    return lambda request, _: refusal(request, code, status, **fields)
+    return lambda request, _: refusal(request, code, status, once=once)
 
 
 def refuse_afterwards(request: Request, perform: Perform) -> AWSResponse:
@@ -159,6 +161,7 @@ FAULTS = {
     ),
     "sqs": (
         *ANYWHERE,
+        Fault("throttled by its old name", refuse("RequestThrottled", 403, once=f"{OLD_NAMES}RequestThrottled"), attempts=1),
         Fault("too many in flight", refuse("OverLimit", 403), frozenset({"ReceiveMessage"}), 1),
         Fault("key service throttled", refuse("KmsThrottled"), frozenset({"SendMessage", "ReceiveMessage"}), 1),
     ),

@@ -174,8 +174,12 @@ class AwsWorld:
 
     def clear_table(self) -> None:
         table = self.settings.table
-        for item in self.clients.dynamodb.scan(TableName=table)["Items"]:
+        for item in self._items(table):
             self.clients.dynamodb.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
+
+    def _items(self, table: str) -> list[Any]:
+        pages = self.clients.dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
+        return [item for page in pages for item in page["Items"]]
 
     def _receive(self, url: str) -> Sequence[Message]:
         reply = self.clients.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)

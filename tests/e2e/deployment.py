@@ -47,14 +47,14 @@ class Emulator:
 
 
 @contextlib.contextmanager
-def running_emulator(folder: Path) -> Iterator[Emulator]:
-    """An emulator on a free loopback port that enforces IAM; its data is gone afterwards."""
+def running_emulator(folder: Path, *, auth: bool = True) -> Iterator[Emulator]:
+    """An emulator on a free loopback port that enforces IAM, if asked to; its data is gone afterwards."""
     emulator = Emulator(port=free_port(), log=folder / "emulator.log")
     environment = {
         "PATH": os.defpath,
         "HOME": str(folder),
         "TMPDIR": str(folder),
-        "AUTH": "true",
+        "AUTH": str(auth).lower(),
         "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(emulator.port),
         "IOT_MTLS_ENABLED": "false",
@@ -123,6 +123,10 @@ class Sam:
         self.runtime = python_of_the_emulator()
         self._emulator = emulator
         self._folder = folder
+
+    def at(self, emulator: Emulator) -> "Sam":
+        """The same package, for another emulator."""
+        return Sam(emulator, self._folder)
 
     def validate(self) -> None:
         self._run("validate", "--lint")

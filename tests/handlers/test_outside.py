@@ -1,5 +1,6 @@
 """The routes for outside systems: answers to callbacks, and calls of webhooks."""
 
+import hmac
 import json
 import logging
 from dataclasses import dataclass
@@ -7,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from durable import App, CallbackFailed, Context, HookResponse, Signal, StateKey, step_context
+from durable import (
+    App,
+    CallbackFailed,
+    Context,
+    HookRequest,
+    HookResponse,
+    NonRetryableError,
+    Ok,
+    Signal,
+    StateKey,
+    step_context,
+)
 from durable.local.events import HttpRequest, http_event
 from durable.testing import TestEnvironment
 from handlers.runs import Runs
@@ -44,6 +56,27 @@ async def hears_plainly(ctx: Context) -> None:
     hook = ctx.webhook("provider")
     ctx.set_state(ADDRESS, hook.url)
     await hook.wait(str)
+
+
+SECRET = b"what the provider signs with"
+
+
+def check_signature(request: HookRequest) -> int:
+    signed = hmac.new(SECRET, request.raw, "sha256").hexdigest()
+    if not hmac.compare_digest(signed, request.headers.get("x-signature", "")):
+        raise NonRetryableError("somebody else has called")
+    return json.loads(request.raw)["cents"]
+
+
+@app.workflow
+async def hears_signed_calls(ctx: Context) -> int:
+    hook = ctx.webhook("provider", whole=True)
+    ctx.set_state(ADDRESS, hook.url)
+    while True:
+        request = await hook.wait(HookRequest)
+        checked = await ctx.try_step(check_signature, request)
+        if isinstance(checked, Ok):
+            return checked.value
 
 
 @dataclass
@@ -181,3 +214,14 @@ def test_tokens_and_bodies_stay_out_of_answers_and_logs(call: Outside, caplog: p
     assert token not in told
     assert path.rpartition("/")[2] not in told
     assert "secret body" not in told
+
+
+def test_a_run_that_wants_whole_calls_can_check_who_made_them(call: Outside) -> None:
+    call.env.start(hears_signed_calls, id="h-3")
+    call.env.run_until_idle()
+    path, body = path_of(call, "h-3"), b'{"cents":  7}'
+    forged = call.raw("POST", path, body, content_type="application/json", x_signature="0" * 64)
+    assert forged.status == 202
+    signature = hmac.new(SECRET, body, "sha256").hexdigest()
+    assert call.raw("POST", path, body, content_type="application/json", X_Signature=signature).status == 202
+    assert call.env.result("h-3") == 7

@@ -19,6 +19,7 @@ from durable import (
     Step,
     StoreUnavailable,
 )
+from durable.model.run import Run
 from durable.testing import TestEnvironment
 from durable.testing.interception import intercepted
 
@@ -75,6 +76,10 @@ async def beside_a_handle(ctx: Context) -> str:
     handle = await ctx.start_child(waiting, "w")
     await ctx.step(fail_once)
     return await handle.result()
+
+
+def runs_of(env: TestEnvironment, workflow: str) -> list[Run]:
+    return [env.get(row.id) for row in env.list(workflow=workflow).runs]
 
 
 def sent_to_the_open_child(env: TestEnvironment) -> str:
@@ -276,3 +281,83 @@ def test_dying_at_any_call_of_a_retry(workflow: Any, number: int, after: bool) -
         if run.status == "suspended":
             env.send(run.id, GO, "ahead")
     assert handle.result() == "done"
+
+
+@app.workflow(timeout="1m")
+async def impatient(ctx: Context) -> str:
+    return await ctx.wait_for_signal(GO)
+
+
+@app.workflow
+async def waits_for_the_impatient(ctx: Context, close: Any) -> str:
+    handle = await ctx.start_child(impatient, parent_close=close)
+    return await handle.result()
+
+
+@pytest.mark.parametrize("close", ["cancel", "abandon"])
+def test_a_child_of_a_handle_that_cannot_be_retried_leaves_nobody_waiting(close: str) -> None:
+    with TestEnvironment(app) as env:
+        handle = env.start(waits_for_the_impatient, close, id="p")
+        with pytest.raises(RunFailed):
+            handle.result()
+        env.retry("p")
+        with pytest.raises(RunFailed, match="timed out"):
+            handle.result()
+
+
+@app.workflow
+async def keeps_its_handle(ctx: Context) -> str:
+    handle = await ctx.start_child(waiting, "w")
+    await ctx.step(fail_once)
+    await handle.cancel()
+    try:
+        return await handle.result()
+    except ChildFailed as failed:
+        return failed.status
+
+
+def test_the_handle_of_a_child_that_was_started_anew_cancels_that() -> None:
+    with TestEnvironment(app) as env:
+        handle = env.start(keeps_its_handle, id="p")
+        with pytest.raises(RunFailed):
+            handle.result()
+        env.advance(minutes=5)
+        mood["bad"] = False
+        env.retry("p")
+        assert handle.result() == "cancelled"
+        assert {run.status for run in runs_of(env, "waiting")} == {"cancelled"}
+
+
+def test_a_child_that_was_retried_in_vain_before_its_parent_is_no_trouble() -> None:
+    for workflow in (child_failed, handle_failed):
+        mood["bad"] = True
+        with TestEnvironment(app) as env:
+            handle = env.start(workflow, id="p")
+            with pytest.raises(RunFailed):
+                handle.result()
+            env.retry("p.picky")
+            env.run_until_idle()
+            assert env.get("p.picky").status == "failed"
+            mood["bad"] = False
+            env.retry("p")
+            assert handle.result() == "done"
+
+
+def test_retries_may_follow_one_another() -> None:
+    with TestEnvironment(app) as env:
+        for workflow in (beside_a_child, beside_a_handle):
+            mood["bad"] = True
+            handle = env.start(workflow, id=workflow.name)
+            for _ in range(3):
+                with pytest.raises(RunFailed):
+                    handle.result()
+                env.advance(minutes=5)
+                env.retry(handle.id)
+            with pytest.raises(RunFailed):
+                handle.result()
+            mood["bad"] = False
+            env.advance(minutes=5)
+            env.retry(handle.id)
+            child = sent_to_the_open_child(env)
+            assert handle.result() == "w ahead"
+            assert child in env.children(handle.id)

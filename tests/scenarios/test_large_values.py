@@ -24,7 +24,7 @@ async def echo(ctx: Context, text: str) -> str:
     return text + message.body
 
 
-@pytest.mark.parametrize("length", [10, 300, 5_000, 120_000])
+@pytest.mark.parametrize("length", [10, 300, 5_000, 120_000, 1_000_000])
 @pytest.mark.parametrize("cold", [False, True])
 def test_pay_01_input_messages_and_output_of_any_allowed_size(world: World, length: int, cold: bool) -> None:
     env = world(app)

@@ -351,7 +351,7 @@ def test_a_client_does_not_delete_what_is_open_or_needed() -> None:
     env = losing(lambda envelope: isinstance(envelope, Deliver) and envelope.run_id == "mum")
     env.start(parent, id="mum")
     env.run_until_idle()
-    with pytest.raises(DeletionRefused, match="it is suspended. Cancel or terminate it first"):
+    with pytest.raises(DeletionRefused, match=r"it is suspended\. Cancel or terminate it first"):
         env.delete("mum")
     with pytest.raises(DeletionRefused, match='run "mum" waits for it'):
         env.delete("kid")

@@ -52,11 +52,11 @@ class TombstonelessStore(MemoryStore):
         pass
 
 
-def delete_first(self: Pruner, obsolete: Sequence[Entry], *, delete: Any = Pruner._delete) -> None:
+def delete_first(self: Pruner, obsolete: Sequence[Entry], *, delete: Any = Pruner._delete, **facts: Any) -> None:
     """Deletes entries before what must outlive them is kept elsewhere."""
     keys = [entry.key for entry in obsolete]
     self._ports.store.delete_entries(self._run.id, keys, epoch=self._run.epoch)
-    delete(self, obsolete)
+    delete(self, obsolete, **facts)
 
 
 def with_all_that_it_carries(entries: Sequence[Entry], left: Sequence[Entry]) -> list[Entry]:

@@ -26,7 +26,8 @@ def test_a_workflow_keeps_what_its_decorator_says() -> None:
     async def fulfil(ctx: Context, order: Order) -> Receipt: ...
 
     assert (fulfil.name, fulfil.version, fulfil.tags) == ("fulfil", "2", ("shop",))
-    assert (fulfil.timeout, fulfil.retention) == (30 * 86_400, 90 * 86_400)
+    assert fulfil.timeout == 30 * 86_400
+    assert fulfil.retention == dict.fromkeys(("cancelled", "completed", "dead", "failed", "timed_out"), 90 * 86_400)
     assert (fulfil.takes_input, fulfil.input_type, fulfil.output_type) == (True, Order, Receipt)
     assert app.find("fulfil", "2") is fulfil
 
@@ -225,3 +226,26 @@ def test_a_workflow_that_takes_or_returns_a_plain_class_is_refused() -> None:
         with pytest.raises(TypeError, match=f"{verb} Plain: .* Use a pydantic BaseModel, a dataclass, or plain JSON"):
             app.workflow(workflow)
     assert app.workflows == ()
+
+
+def test_the_packages_of_an_app_are_those_of_its_code_and_those_that_it_names() -> None:
+    owned = App("shop", packages=["payments"]).packages
+    assert [owned.own(module) for module in (__name__, "tests.elsewhere", "payments.api")] == [True, True, True]
+    assert [owned.own(module) for module in ("os", "durable.client", "payments_of_others", "")] == [False] * 4
+
+
+def test_retention_is_said_for_each_ending_or_for_all() -> None:
+    app = App("shop")
+
+    @app.workflow(retention={"completed": "30 days", "failed": "1 week"})
+    async def kept(ctx: Context) -> None: ...
+
+    assert kept.retention == {"completed": 30 * 86_400, "failed": 7 * 86_400}
+    wrong: Any
+    for wrong, message in (
+        ("1s", "at least 60 s"),
+        ({"failed": "1s"}, "failed must be at least 60 s"),
+        ({"done": "1 day"}, "has done: a run ends as cancelled, completed, dead, failed, timed_out"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            app.workflow(retention=wrong)(kept.fn)

@@ -40,9 +40,7 @@ class TextStore:
         self, run: Run, *, input: str | None = None, idempotency_key: str | None = None
     ) -> Created | Exists | KeyTaken:
         given = None if input is None else self._wrapping.out(input, run.id, "the input")
-        answer = self._store.create(
-            values.run_out(self._wrapping, run), input=given, idempotency_key=idempotency_key
-        )
+        answer = self._store.create(values.run_out(self._wrapping, run), input=given, idempotency_key=idempotency_key)
         return self._answer(answer)
 
     def get(self, run_id: str) -> Run | None:
@@ -62,9 +60,7 @@ class TextStore:
         answer = self._store.reopen(run_id, owner=owner, now=now, lease_until=lease_until, any_ended=any_ended)
         return self._acquired(answer, now)
 
-    def settle(
-        self, run_id: str, *, epoch: int, wakes: int | None, settlement: Settlement
-    ) -> Settled | WakesMoved:
+    def settle(self, run_id: str, *, epoch: int, wakes: int | None, settlement: Settlement) -> Settled | WakesMoved:
         stored = values.settlement_out(self._wrapping, run_id, settlement)
         return self._answer(self._store.settle(run_id, epoch=epoch, wakes=wakes, settlement=stored))
 
@@ -144,9 +140,7 @@ class TextStore:
         stored = self._wrapping.out(text, run_id, f'a chunk of stream "{key}"')
         self._store.append_stream(run_id, key, chunk_id, stored)
 
-    def read_stream(
-        self, run_id: str, key: str, *, after: str | None = None, limit: int = 100
-    ) -> Sequence[Chunk]:
+    def read_stream(self, run_id: str, key: str, *, after: str | None = None, limit: int = 100) -> Sequence[Chunk]:
         chunks = self._store.read_stream(run_id, key, after=after, limit=limit)
         return [Chunk(chunk.id, self._wrapping.needed(chunk.text)) for chunk in chunks]
 
@@ -177,6 +171,7 @@ class TextStore:
             replace(ticket, action=self._wrapping.out(ticket.action, ticket.holder.partition("|")[0], "a ticket"))
             for ticket in put
         ]
+        remove = [replace(ticket, action="") for ticket in remove]  # found by its rank and holder
         return self._store.write_lane(lane, expected_version=expected_version, put=put, remove=remove)
 
     def put_subscription(self, subscription: Subscription) -> None:

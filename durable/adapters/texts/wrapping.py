@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from durable.model.stored import PayloadCodec
     from durable.ports import Blobs, Ids
 
-_BUCKET: Final = (
-    "Give the deployment a bucket (DURABLE_BUCKET), where larger values lie, or store it elsewhere and pass a reference."
-)
+_BUCKET: Final = "Give the deployment a bucket (DURABLE_BUCKET), where larger values lie, or store it elsewhere and pass a reference."
 _ELSEWHERE: Final = "Store it elsewhere (S3) in a step and pass a reference to it."
 _AS_IT_IS, _COMPRESSED = b"-", b"z"
 """How the bytes inside a seal begin: what is sealed cannot be compressed afterwards."""
@@ -169,7 +167,9 @@ class Wrapping:
             return text
         data = self._blobs.get(reference.key)
         if data is None:
-            raise PayloadUnreadable(f'its blob "{reference.key}" is gone, or the bucket is another one (DURABLE_BUCKET)')
+            raise PayloadUnreadable(
+                f'its blob "{reference.key}" is gone, or the bucket is another one (DURABLE_BUCKET)'
+            )
         try:
             text = zlib.decompress(data).decode()
         except (ValueError, zlib.error):

@@ -339,9 +339,9 @@ class Simulation:
         self._is_quiet = True
 
     def _maintenance_is_needed(self) -> bool:
-        code = self._fleet.code_version
+        code, soon = self._fleet.code_version, self.clock.now() + PATIENCE
         return bool(
-            self.store.due_runs(before=float("inf"), limit=1) or self.store.due_lanes(before=float("inf"), limit=1)
+            self.store.due_runs(before=soon, limit=1) or self.store.due_lanes(before=soon, limit=1)
             or self.store.blocked_runs(not_under=code, limit=1)
         )  # fmt: skip
 

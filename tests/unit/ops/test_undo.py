@@ -10,6 +10,7 @@ import pytest
 
 from durable.errors import LimitExceeded, NotStorable, UndecodableHistory
 from durable.model.entry import Compensation, Entry
+from durable.model.limits import BLOB_BYTES
 from durable.model.packages import Packages
 from durable.ops.undo import UndoMissing, UndoRefused, call_of, check_own_undo, check_undo, compensation_of
 
@@ -68,7 +69,7 @@ def test_the_record_names_the_function_and_is_json() -> None:
 
 def test_too_much_is_refused() -> None:
     with pytest.raises(LimitExceeded, match="Let the undo read what it needs by an id"):
-        compensation_of(untyped, ("x" * 70_000,), {})
+        compensation_of(untyped, ("x" * (BLOB_BYTES - 10),), {})
 
 
 @pytest.mark.parametrize("undo", [lambda result: None, partial(untyped, value=1), Desk(), [].append])

@@ -46,8 +46,10 @@ async def chain(ctx: Context) -> list[int]:
     so_far.add(await ctx.step(quick("first"), make, [*so_far.numbers]))
     await hear(ctx, heard, 15)
     so_far.add(await ctx.step(quick("second"), make, [*so_far.numbers]))
+    await ctx.mailbox.send(OTHER_RUN, DONE, len(so_far.numbers))
     await hear_perhaps(ctx, so_far, heard)
     await hear(ctx, heard)
+    await ctx.mailbox.send(OTHER_RUN, DONE, len(so_far.numbers))
     so_far.add(  # named so that other entries lie between them in the order of keys: a loader may see one without the other
         *await asyncio.gather(
             ctx.step(quick("a-left"), make, [*so_far.numbers]),
@@ -55,6 +57,7 @@ async def chain(ctx: Context) -> list[int]:
         )
     )
     await ctx.sleep(7)
+    await ctx.mailbox.send(OTHER_RUN, DONE, len(so_far.numbers))
     so_far.add(await ctx.step(impatient("flaky"), make_at_second_attempt, [*so_far.numbers]))
     await hear(ctx, heard, 10)
     with suppress(StepInterrupted):

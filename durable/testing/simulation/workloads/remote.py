@@ -123,9 +123,17 @@ def check(ending: Ending) -> None:
 def check_calls(watch: Watch, run: Run) -> None:
     """Attempts are numbered without gaps, each ends before the next begins, and a result is that of the last."""
     history = watch.lives[run.id].history()
+    opened = {task_id_of(e) for e in history.values() if e.kind == "call" and e.mark.startswith("?")}
+    performed = {task for run_id, _, task in map(_holder, effects.bodies) if run_id == run.id}
+    if performed - opened:
+        raise Violation(f"remote steps: {run.id} has {performed - opened} performed, and knows nothing of it")
     for location in {entry.location for entry in history.values() if entry.kind == "call"}:
         entries = sorted((e for e in history.values() if e.location == location), key=lambda entry: entry.order)
         _check_call(watch, run, {entry.mark: entry for entry in entries})
+
+
+def _holder(text: str) -> tuple[str, str, str]:
+    return text.partition("|")
 
 
 def _check_call(watch: Watch, run: Run, entries: Mapping[str, Entry]) -> None:
