@@ -115,6 +115,10 @@ soak: $(SETUP)  ## Run the slow tests: long simulations over many seeds
 	$(call say,simulation)
 	@$(PY) -m durable.testing.simulation --seeds $(SEEDS) --first "$$(date +%s)"
 
+.PHONY: mutations
+mutations: $(SETUP)  ## Break each rule of the protocols on purpose: one line says which seed notices (ARGS="NAME ...")
+	@$(PY) -m tests.simulation.search $(ARGS)
+
 .PHONY: matrix
 matrix:  ## Run the tests on every supported Python that is installed
 	@failed=; for version in 3.11 3.12 3.13; do \

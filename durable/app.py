@@ -14,7 +14,7 @@ from typing_extensions import TypeVar
 from durable import codec
 from durable.context.entities import serving
 from durable.context.registering import Triggers
-from durable.decorators import EntityDecorator, RemoteStepDecorator, WorkflowDecorator, names_around
+from durable.decorators import EntityDecorator, RemoteStepDecorator, WorkflowDecorator, module_around, names_around
 from durable.definitions import Cron, RemoteStep, Singleton, Workflow, shape_of
 from durable.entities import VERSION_OF_WORKFLOW, define
 from durable.errors import UnknownWorkflow, WorkflowNotRegistered
@@ -62,8 +62,8 @@ class App(Triggers, Generic[S]):
         self.name = check_name("app name", name)
         self.codec = codec
         """Seals what runs store and send; None leaves it readable."""
-        self.packages = Packages(packages)
-        """Where functions that undo steps may be: `packages`, and those that workflows and remote steps are in."""
+        self.packages = Packages([*packages, module_around(globals())])
+        """Where functions that undo steps may be: `packages`, and those that the app and what it registers are in."""
         self._workflows: dict[str, dict[str, Workflow[Any, Any]]] = {}
         self._remote_steps: dict[str, RemoteStep[..., Any]] = {}
         self._queues: dict[str, FlowQueue] = {}
@@ -132,10 +132,11 @@ class App(Triggers, Generic[S]):
             timeout: Time for the whole run, counted from its first turn.
             retention: How long ended runs are kept: "90 days", or by ending, `{"completed": "30 days"}`. For good if left out.
             singleton: Mutual exclusion of runs by a key of their input.
-            max_entries: Ceiling of a run's history.
+            max_entries: Ceiling of a run's history, 50,000 if none is given: at it the run is blocked, at a tenth of it
+                a warning is logged.
         """
         if max_entries is not None:
-            not_available("@app.workflow(max_entries=...)")
+            count("@app.workflow(max_entries=...)", max_entries, minimum=1)
 
         def register(fn: Callable[..., Any]) -> Workflow[Any, Any]:
             shape = shape_of(fn, names_around(fn, globals()))
@@ -155,6 +156,7 @@ class App(Triggers, Generic[S]):
                     timeout=optional_seconds(timeout, "@app.workflow(timeout=...)", minimum=1.0),
                     retention=kept_by_ending(retention, "@app.workflow(retention=...)"),
                     singleton=singleton,
+                    max_entries=max_entries,
                 )
             )
 

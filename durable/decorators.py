@@ -43,6 +43,14 @@ class EntityDecorator(Protocol):
     def __call__(self, cls: C_E, /) -> C_E: ...
 
 
+def module_around(module: Mapping[str, Any]) -> str:
+    """The name of the module that has called `module`."""
+    frame = inspect.currentframe()
+    while frame is not None and (frame.f_globals is module or frame.f_globals is globals()):
+        frame = frame.f_back
+    return "" if frame is None else str(frame.f_globals.get("__name__", ""))
+
+
 def names_around(fn: Callable[..., Any], module: Mapping[str, Any]) -> Mapping[str, Any]:
     """The local names where a local function, or class, is being registered: its annotations may name classes among them.
 

@@ -69,6 +69,7 @@ class Workflow(Generic[I, R]):
     """Seconds that a run is kept after each ending; for good after one that is not in it."""
     singleton: Singleton | None = None
     max_entries: int | None = None
+    """Ceiling of a run's history; None for the usual one."""
     validators: dict[str, tuple[Any, Callable[[Any], None]]] = field(
         default_factory=dict[str, tuple[Any, Callable[[Any], None]]]
     )

@@ -23,6 +23,7 @@ DurableError
 │   ├── Diverged · DuplicateName · UnawaitedOperation · OperationInsideStep · NotAllowedInWorkflow
 │   ├── Deadlock · BusyLoop · StepTooLong · UnknownWorkflow · UnknownEntityVersion · UndecodableHistory · NotAvailable
 │   ├── UnansweredUpdate · UpdateAnswered
+│   ├── HistoryFull              the history has as many entries as it may
 │   ├── PayloadUnreadable · SealingFailed   the app's codec, or the bucket, does not give a value back, or take it
 ├── refusals, raised to callers before anything is stored
 │   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
@@ -381,6 +382,19 @@ class UndecodableHistory(Misuse):
 
     def __init__(self, location: str, expected: str, reason: str) -> None:
         super().__init__(f'the value recorded at "{location}" cannot be read as {expected} any more: {reason}')
+
+
+class HistoryFull(Misuse):
+    """The history of a run has as many entries as it may."""
+
+    def __init__(self, entries: int, limit: int) -> None:
+        self.entries = entries
+        self.limit = limit
+        super().__init__(
+            f"the history of the run has {entries:,} entries, and its ceiling is {limit:,}. Write a loop without end as "
+            "ctx.loop(...), whose past rounds are deleted, or go on with ctx.continue_as_new(...). To let this run go on, deploy "
+            "a higher @app.workflow(max_entries=...)."
+        )
 
 
 class PayloadUnreadable(Misuse):

@@ -10,7 +10,6 @@ PENDING: Final = frozenset({
     # workflow code
     # registration
     "app.schedule",
-    "@app.workflow(max_entries=...)",
     # clients
     "client.start(delay=...)", 'client.start(on_conflict="replace-terminal")',
     "client.pause", "client.unpause", "client.rerun_from",

@@ -48,6 +48,8 @@ def unwind(loop: WorkflowLoop, *, ended: bool) -> list[str]:
                 quiet._log_traceback = False  # noqa: SLF001  the run goes on in another turn, and so does its error
             elif (text := _end(loop, task)) is not None:
                 texts.append(text)
+    for task in loop.tasks.values():
+        tasks._unregister_task(task)  # noqa: SLF001  asyncio looks at all it knows whenever a run is suspended
     loop.ready.clear()
     loop.tasks.clear()
     return texts

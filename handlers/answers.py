@@ -64,7 +64,7 @@ def whole_number(query: Mapping[str, str], name: str, *, default: int, smallest:
     text = query.get(name)
     if not text:
         return default
-    if not (text.isascii() and text.isdecimal() and smallest <= int(text) <= largest):
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and smallest <= int(text) <= largest):
         raise InvalidInput(name, f"{text[:20]!r} is not a number from {smallest} to {largest}")
     return int(text)
 

@@ -11,8 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from durable.logs import FIELDS, RunFields
+from handlers.metrics import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from durable.settings import Settings
 
 CHATTY: Final = ("botocore", "boto3", "urllib3")
@@ -49,7 +52,10 @@ class Structured(logging.Formatter):
         self._service = service
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record on one line."""
+        """The record on one line; its `counts` become metrics."""
+        counts: Mapping[str, int] | None = record.__dict__.pop("counts", None)
+        if counts:
+            record.__dict__.update(counted(record.created, counts))
         return self._powertools.format(record)
 
     @cached_property

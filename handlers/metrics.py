@@ -1,4 +1,7 @@
-"""Numbers in log records that CloudWatch makes metrics of (its embedded metric format), so that no request is needed."""
+"""Numbers in log records that CloudWatch makes metrics of (its embedded metric format), so that no request is needed.
+
+Whoever counts something logs it with `extra={"counts": {"Name": 1}}`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ if TYPE_CHECKING:
 NAMESPACE: Final = "durable"
 
 
-def counted(at: float, **counts: int) -> Mapping[str, Any]:
-    """What a log call takes as `extra`: each count is a metric of this name, by the field `service`, the stack's name."""
+def counted(at: float, counts: Mapping[str, int]) -> Mapping[str, Any]:
+    """What a record has in place of its `counts`: metrics of these names, by the field `service`, which is the stack."""
     metrics = [{"Name": name, "Unit": "Count"} for name in counts]
     described = {"Namespace": NAMESPACE, "Dimensions": [["service"]], "Metrics": metrics}
     return {"_aws": {"Timestamp": int(at * 1000), "CloudWatchMetrics": [described]}, **counts}

@@ -53,8 +53,8 @@ def retry(ports: Ports, run_id: str) -> None:
     # missing after the cut comes first.
     given_up = _retry_children(ports, run, entries)
     _forget_attempts(ports, run, entries, cut)
-    _cut(ports, run, entries, cut, given_up)
     _forget_submissions(ports, run, entries)
+    _cut(ports, run, entries, cut, given_up)
     ports.store.settle(run_id, epoch=run.epoch, wakes=None, settlement=_suspended(run, cut, now))
     ports.runs.send(Wake(run_id=run_id, id=ports.new_id(), reason="retry"))
 
@@ -214,10 +214,14 @@ def _forget_attempts(ports: Ports, run: Run, entries: Sequence[Entry], cut: Cut)
 
 
 def _forget_submissions(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:
-    """A callback that failed is submitted again: nobody would answer the submission that has come to nothing."""
+    """A callback that failed is submitted again: nobody would answer the submission that has come to nothing.
+
+    Its failure goes first: with a result of what was never submitted the history would make no sense.
+    """
     callbacks = {e.location for e in entries if e.key in run.failed_at and e.kind == "callback"}
     submissions = {location + SUBMISSION for location in callbacks}
-    ports.store.delete_entries(run.id, [e.key for e in entries if e.location in submissions], epoch=run.epoch)
+    keys = [*sorted(callbacks), *(e.key for e in entries if e.location in submissions)]
+    ports.store.delete_entries(run.id, keys, epoch=run.epoch)
 
 
 def _suspended(run: Run, cut: Cut, now: float) -> Settlement:

@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from durable.context.part import Op, Part
 from durable.definitions import Workflow, input_text
 from durable.flow import lane_name_of_run
-from durable.model.ids import check_new_run_id
+from durable.model.ids import PREFIX_OF_ENTITIES, check_new_run_id
 from durable.model.tags import check_tags
 from durable.ops.child import (
     ChildOperation,
@@ -162,8 +162,11 @@ class Children(Part):
                 f"ctx.continue_as_new() takes a registered workflow and its input, not {type(workflow).__name__}: "
                 "await ctx.continue_as_new(fulfil, order)"
             )
+        if self._execution.info.workflow.startswith(PREFIX_OF_ENTITIES):
+            raise RuntimeError("an operation of an entity cannot continue as a run: the entity would be gone")
         known = cast("Workflow[Any, Any]", workflow)
-        return ContinuationOperation(self._execution, known, input_text(known, input))
+        text = input_text(known, input)
+        return ContinuationOperation(self._execution, known, text, lane=lane_name_of_run(known, text))
 
 
 def _order(
@@ -181,7 +184,7 @@ def _order(
         workflow=known,
         input=text,
         id=None if id is None else check_new_run_id(id),
-        tags=check_tags((*known.tags, *check_tags(tags))),
+        tags=check_tags((*known.tags, *check_tags(tags))) if tags else known.tags,
         close=parent_close,
         lane=lane_name_of_run(known, text),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -185,6 +186,10 @@ class _Performing:
             state, value = await self._result(held, call)
         except Misuse:
             raise
+        except asyncio.CancelledError as error:
+            if self._ctx._execution.cancelled:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                raise
+            return self._failed(held, call, message_id, error)  # of a task that the operation has cancelled itself
         except Exception as error:  # noqa: BLE001 - it is the outcome
             return self._failed(held, call, message_id, error)
         answer = None
@@ -210,7 +215,7 @@ class _Performing:
         text = codec.encode(value, operation.result, what=f"the result of {operation.title}")
         return self._definition.data(model), data_of(text)
 
-    def _failed(self, held: Held, call: EntityCall, message_id: str, error: Exception) -> Held:
+    def _failed(self, held: Held, call: EntityCall, message_id: str, error: BaseException) -> Held:
         if call.caller is None:
             self._ctx.log.warning(
                 "%s.%s failed, and nobody waits for it: %r", self._definition.name, call.operation, error

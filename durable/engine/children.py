@@ -58,7 +58,8 @@ def _existing(ports: Ports, parent: Run, start: ChildStart, child: Run, input_di
     ours = _is_ours(parent, start, child)
     if ours and start.again is not None:
         return _after_retry(ports, parent, start)
-    if start.location and (child.workflow, child.input_digest) != (start.workflow, input_digest):
+    itself = (child.lineage or child.id) == (parent.lineage or parent.id)
+    if start.location and (itself or (child.workflow, child.input_digest) != (start.workflow, input_digest)):
         return _message(ports, start, f"taken:{start.id}:{digest(start.location, 'child')}", _refused(start))
     if child.status == "pending" and child.started_at is None:
         ports.runs.send(Start(run_id=child.id, id=ports.new_id()))  # the envelope of the first start may be lost

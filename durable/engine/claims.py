@@ -21,7 +21,7 @@ from durable.engine.pickup import PickedUp, pick_up
 from durable.engine.reporting import leave_lane, tell
 from durable.errors import PayloadUnreadable, QueueNotServed, StoreUnavailable
 from durable.model.limits import TASK_KEPT_SECONDS
-from durable.model.task import AttemptRef, StepTask, TaskOutcome, task_from
+from durable.model.task import DONE, AttemptRef, StepTask, TaskOutcome, task_from
 from durable.model.tokens import Claims, sign, verify
 from durable.ports import TaskSource
 
@@ -42,9 +42,6 @@ MARGIN_SECONDS: Final = 60.0
 """A token outlives its attempt by this, so that a result that comes too late is told so."""
 TRIES: Final = 10
 """Tasks that are looked at for one claim; those that nobody wants any more are not handed out."""
-DONE: Final = "done"
-"""Why an attempt is closed whose result has been told."""
-
 Sources: TypeAlias = Callable[[str], TaskSource | None]
 """The end that workers of a queue receive from; None where the name has no queue of its own."""
 

@@ -77,7 +77,8 @@ class Handover:
             if not self._copy(successor.id, unread[NAMED:]):
                 continue
             named = tuple(message.id for message in unread[:NAMED])
-            settlement = with_debts_of_continued(entries, _ended(self._run, successor.id, self._ports.clock.now()))
+            settlement = _ended(self._run, successor.id, self._ports.clock.now())
+            settlement = with_debts_of_continued(self._run, successor, entries, settlement)
             answer = self._ports.store.continue_as_new(
                 self._run.id, epoch=self._run.epoch, wakes=wakes,
                 settlement=retained(self._app, self._run, settlement),
@@ -131,7 +132,7 @@ class Handover:
         inherited = replace(
             run, lineage=self._lineage, parent=before.parent, deadline=before.deadline, attributes=dict(attributes),
             pruned=before.pruned or bool(self._buried), parent_location=before.parent_location, watched=before.watched,
-            headers=before.headers, lane=before.lane,
+            headers=before.headers, lane=operation.lane,
         )  # fmt: skip
         return inherited, stored_input
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from durable import failures
 from durable.engine.lease import pages_of
 from durable.errors import RunEnded
-from durable.model.entity import CALL, Answer, call_from, held_from
+from durable.model.entity import CALL, SERVED, Answer, call_from, held_from, is_held
 from durable.model.envelope import Deliver
 from durable.model.history import counting_entries, unpacked
 from durable.model.ids import PREFIX_OF_ENTITIES
@@ -17,6 +17,8 @@ from durable.model.limits import NAME_BYTES
 from durable.model.reply import KEPT_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from durable.model.entry import Entry
     from durable.model.message import StoredMessage
     from durable.model.run import Run
@@ -37,9 +39,10 @@ def is_ended_entity(run: Run) -> bool:
 
 
 def refuse_calls(ports: Ports, run: Run) -> None:
-    """Tells everybody whose call an ended entity has not performed. Twice is harmless."""
+    """Tells everybody whose call an ended entity has not performed, or not to its end. Twice is harmless."""
     pages = pages_of(ports, run.id)
-    entries = counting_entries(run, unpacked(item for page in pages for item in page.entries))
+    entries = list(counting_entries(run, unpacked(item for page in pages for item in page.entries)))
+    _answer_last(ports, run, entries)
     consumed = {message.id for entry in entries for message in entry.messages}
     left = [m for page in pages for m in page.messages if m.channel == f"entity:{CALL}" and m.id not in consumed]
     if not left:
@@ -49,6 +52,18 @@ def refuse_calls(ports: Ports, run: Run) -> None:
     for message in refused:
         _refuse(ports, run, message)
     ports.store.delete_messages(run.id, [message.id for message in refused])
+
+
+def _answer_last(ports: Ports, run: Run, entries: Sequence[Entry]) -> None:
+    """The answer to the last operation may not have been sent, and the one under way will never have one."""
+    held = max((entry for entry in entries if is_held(run, entry)), key=lambda entry: int(entry.mark[1:]), default=None)
+    if held is not None:
+        answer_recorded(ports, run, held)
+    iteration = 0 if held is None else int(held.mark[1:])
+    under_way = [entry for entry in entries if entry.location.startswith(f"{SERVED}[{iteration}]/")]
+    for message in (message for entry in under_way for message in entry.messages):
+        if message.channel == f"entity:{CALL}":
+            _refuse(ports, run, message)
 
 
 def _refuse(ports: Ports, run: Run, message: StoredMessage) -> None:

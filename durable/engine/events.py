@@ -60,7 +60,7 @@ def subscribe(ports: Ports, run: Run, entry: Entry) -> StoredMessage | None:
         if not awaited.fits(codec.decode(kept.body, codec.UNTYPED)):
             continue
         taken = ports.store.take_event(
-            kept.event, kept.id, run.id, entry.location, at=now, expires_at=kept.until + TAKEN_SECONDS
+            kept.event, kept.id, run.id, entry.location, at=kept.at, expires_at=kept.until + TAKEN_SECONDS
         )
         if taken.location == entry.location:
             message_id = event_message_id(kept.id, entry.location)
@@ -122,8 +122,9 @@ def _tell(ports: Ports, event: Publish, subscription: Subscription, told: set[st
         return False
     now = ports.clock.now()
     expires_at = now + max(event.buffer, 0.0) + TAKEN_SECONDS
-    taken = ports.store.take_event(event.event, event.id, run_id, location, at=now, expires_at=expires_at)
+    taken = ports.store.take_event(event.event, event.id, run_id, location, at=event.at, expires_at=expires_at)
     at_once = taken.location == location or run_id in told  # what is listed together waits together
+    # No clocks are compared here: what a run records of a message is not earlier than the message.
     if not at_once and subscription.since >= taken.at:
         return False
     message_id = event_message_id(event.id, location)

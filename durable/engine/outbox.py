@@ -46,9 +46,10 @@ def with_debts(run: Run, entries: Iterable[Entry], settlement: Settlement) -> Se
     return replace(settlement, outbox=mode, due_at=settlement.at + GRACE)
 
 
-def with_debts_of_continued(entries: Iterable[Entry], settlement: Settlement) -> Settlement:
+def with_debts_of_continued(run: Run, successor: Run, entries: Iterable[Entry], settlement: Settlement) -> Settlement:
     """The same of a run that goes on as another one: its children go on, and who waits for its end waits for the other's."""
-    if not any(entry.kind not in CHILDREN for entry in still_open(entries)):
+    leaves = run.lane is not None and run.lane != successor.lane
+    if not leaves and not any(entry.kind not in CHILDREN for entry in still_open(entries)):
         return settlement
     return replace(settlement, outbox="graceful", due_at=settlement.at + GRACE)
 
@@ -71,14 +72,7 @@ def pay(app: App, ports: Ports, run: Run, entries: Sequence[Entry] | None = None
     for opened in still_open(entries):
         if run.successor is None or opened.kind not in CHILDREN:
             close(ports, run, opened, run.outbox)
-    if run.successor is None:
-        _tell(ports, run)
-    ports.store.clear_outbox(run.id, epoch=run.epoch, delete_at=kept_until(app, run))
-
-
-def _tell(ports: Ports, run: Run) -> None:
-    """Those who wait for the end, and those who wait for the slot."""
-    if _somebody_waits(run):
+    if run.successor is None and _somebody_waits(run):
         end = how_it_ended(ports, run).to_text()
         for watcher in _watchers(ports, run):
             ports.runs.send(
@@ -92,6 +86,7 @@ def _tell(ports: Ports, run: Run) -> None:
             )
     if run.lane is not None:
         leave(ports, run.lane, run.lineage or run.id)
+    ports.store.clear_outbox(run.id, epoch=run.epoch, delete_at=kept_until(app, run))
 
 
 def _somebody_waits(run: Run) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from durable import codec
 from durable.engine import effects
 from durable.engine.calls import attempt_over
 from durable.engine.children import revive
 from durable.engine.replying import reply_recorded
 from durable.model.entity import is_held
+from durable.model.sealing import seal
+from durable.ops.child import child_start_from
 from durable.ops.dispatched import ABANDONED
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ def repeat_effects(ports: Ports, run: Run, entries: Sequence[Entry]) -> list[Sto
         for entry in entries
         if entry.epoch > run.clean_epoch or (listed and entry.kind in LISTED and entry.mark.startswith("?"))
     ]
-    ended = [entry for entry in effects.still_open(entries) if entry.kind == "start"] if retried else []
+    ended = _ended_with_the_run(entries) if retried else []
     if not recent and not ended:
         return []
     results = {entry.location: entry for entry in entries if not entry.mark}
@@ -67,6 +70,14 @@ def repeat_effects(ports: Ports, run: Run, entries: Sequence[Entry]) -> list[Sto
     for message in answers:
         ports.store.put_message(run.id, message)
     return answers
+
+
+def _ended_with_the_run(entries: Sequence[Entry]) -> list[Entry]:
+    """Starts of children that the code may still wait for, and has not asked to end itself."""
+    given_up = {codec.decode(entry.value, str) for entry in entries if entry.kind == "close" and not entry.mark}
+    _, _, current = seal(list(entries))
+    started = [entry for entry in effects.still_open(current) if entry.kind == "start"]
+    return [entry for entry in started if child_start_from(entry.value).id not in given_up]
 
 
 def _finish(ports: Ports, run: Run, opened: Entry, result: Entry) -> None:

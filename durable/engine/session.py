@@ -35,6 +35,7 @@ from durable.ops.update import AnswerOperation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from durable.engine.ceiling import Ceiling
     from durable.engine.lease import Lease, Loaded
     from durable.engine.options import EngineOptions
     from durable.engine.steps import StepRunner
@@ -54,8 +55,10 @@ class Session:
     def __init__(
         self, *, ports: Ports, lease: Lease, loaded: Loaded, execution: Execution, writer: EntryWriter,
         runner: StepRunner, options: EngineOptions, longest: float, code_version: str, carriers: Carriers,
+        ceiling: Ceiling,
     ) -> None:  # fmt: skip
         self._ports = ports
+        self._ceiling = ceiling
         self._run = lease.run
         self._ends = lease.ends
         self._options = options
@@ -143,6 +146,8 @@ class Session:
         while not self._execution.finished:
             if (ending := self.verdict) is not None:
                 return self._at_the_end(Stopped(ending))
+            if self._run.cancel_requested is None:
+                self._ceiling.check()
             if self._continuation is not None and not self._continuation.dead:
                 if self._record_cancellation():
                     continue

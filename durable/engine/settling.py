@@ -67,7 +67,7 @@ def suspended(
         status="suspended", at=now, started_at=begun(run), due_at=due_at, armed=armed,
         waiting_for=tuple(channels) if len(channels) <= CHANNELS_NAMED else ("*",),
         waits=(*_retry_of(run), *named), waits_digest=further,
-        reason=_cut(", ".join(wait.describe() for wait in waits) or "the next attempt of a step"),
+        reason=_described(waits) or "the next attempt of a step",
         code_version=code_version, python=run.python or python_minor(), deadline=run.deadline,
     )  # fmt: skip
 
@@ -204,6 +204,16 @@ def _stored_apart(ports: Ports, run: Run, text: str) -> bool:
         return False
     ports.store.put_payload(run.id, "output", text, epoch=run.epoch)
     return True
+
+
+def _described(waits: Sequence[WaitOperation]) -> str:
+    """What the run waits for, in words: of very many waits only as many as will be read."""
+    text = ""
+    for wait in waits:
+        text += f", {wait.describe()}" if text else wait.describe()
+        if len(text) > REASON_CHARS:
+            break
+    return _cut(text)
 
 
 def _brief(info: ErrorInfo) -> ErrorInfo:

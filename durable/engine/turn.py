@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, assert_never
 
 from durable.engine import outbox, settling
 from durable.engine.admission import admitted, in_line
+from durable.engine.attention import call_for
 from durable.engine.cache import HistoryCache
+from durable.engine.ceiling import Ceiling
 from durable.engine.continuing import Handover, with_carried
 from durable.engine.lease import Lease, Loaded, acquire, dead_turns, load, load_messages
 from durable.engine.opening import links_of, open_execution
@@ -133,7 +135,7 @@ class Turns:
             session = Session(
                 ports=self.ports, lease=lease, loaded=loaded, execution=execution, writer=writer,
                 runner=self.new_runner(), options=self.options, longest=longest,
-                code_version=self.code_version, carriers=self.app.carriers,
+                code_version=self.code_version, carriers=self.app.carriers, ceiling=self._ceiling(run, loaded, writer),
             )  # fmt: skip
             try:
                 self._play(lease, loaded, writer, execution, session)
@@ -142,6 +144,10 @@ class Turns:
         finally:
             for trouble in execution.unwind():
                 log.warning("run %s: while suspending: %s", run.id, trouble)
+
+    def _ceiling(self, run: Run, loaded: Loaded, writer: EntryWriter) -> Ceiling:
+        workflow = self.app.find(run.workflow, run.version)
+        return Ceiling(run, workflow, loaded.entries, writer)
 
     def _in_line(self, lease: Lease, loaded: Loaded, writer: EntryWriter) -> Lease | None:
         """The lease, if the run may go on; a singleton that has no slot is left as it was, and None given."""
@@ -229,6 +235,7 @@ class Turns:
             case WakesMoved(run=moved):
                 return moved
             case Settled():
+                call_for(lease.run, settlement)
                 if settlement.outbox is not None:
                     outbox.pay(self.app, self.ports, settling.as_settled(lease.run, settlement), entries)
                 if settlement.status == "rolling_back" and settlement.due_at == settlement.at:
@@ -265,6 +272,7 @@ class Turns:
         while True:
             answer = self.ports.store.settle(lease.run.id, epoch=epoch, wakes=wakes, settlement=settlement)
             if isinstance(answer, Settled):
+                call_for(lease.run, settlement)
                 return
             wakes = answer.wakes
 

@@ -124,7 +124,8 @@ class EntryWriter:
         return self._ports.blobs.get(key)
 
     def _entry(self, operation: Recorded, mark: str, n: int, facts: dict[str, Any]) -> Entry:
-        self._time = max(self._time, round(self._ports.clock.now(), 6))
+        arrivals = [message.arrived_at for message in facts.get("messages", ())]  # by the queue's clock, not by ours
+        self._time = max(self._time, round(self._ports.clock.now(), 6), *arrivals)
         return Entry(
             location=operation.location,
             mark=mark,

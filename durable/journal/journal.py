@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final
 
@@ -86,7 +87,7 @@ class Journal:
         """What the run was last seen to wait for, in words; the waits themselves are known by their hashes only."""
         entries = sorted(entries, key=lambda entry: (entry.epoch, entry.n))
         self.progress, self.sealed, entries = seal(entries)
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, Record] = defaultdict(Record)
         self.undone: dict[str, int] = {}
         """Locations of steps that a rollback has undone, with the epoch in which."""
         self._before_checkpoint = False
@@ -114,20 +115,18 @@ class Journal:
         self._removed: list[str] = []
 
     def _index(self, entry: Entry) -> None:
-        if entry.mark.startswith(("@", "?")):
-            self.records.setdefault(entry.location, Record()).facts.append(entry)
-            return
-        if entry.mark == "^":
+        mark = entry.mark
+        if mark.startswith(("@", "?")):
+            self.records[entry.location].facts.append(entry)
+        elif mark == "^":
             self.order.append(Cancellation(entry))
-            return
-        if entry.mark.startswith("!"):
-            if entry.mark == "!" and entry.error is None:
-                self.undone[entry.location] = entry.epoch
-            return
-        record = self.records.setdefault(entry.key, Record())
-        record.entry = entry
-        if entry.kind not in IMMEDIATE:
-            self.order.append(record)
+        elif not mark.startswith("!"):
+            record = self.records[entry.key]
+            record.entry = entry
+            if entry.kind not in IMMEDIATE:
+                self.order.append(record)
+        elif mark == "!" and entry.error is None:
+            self.undone[entry.location] = entry.epoch
 
     def _checkpoint(self, entries: list[Entry], waits_digest: str | None) -> None:
         """Marks the place in the order at which the run had settled, if there is something to check just there."""

@@ -46,14 +46,19 @@ def act(ports: Ports, ticket: Ticket) -> bool:
     return True
 
 
-def alive(ports: Ports, holder: str, *, if_missing: bool = False) -> bool:
-    """Whether a holder may still need its slot: its run has not ended, nor has its attempt been closed."""
+def alive(ports: Ports, lane: str, holder: str, *, if_missing: bool = False) -> bool:
+    """Whether a holder may still need its slot of the lane.
+
+    Its run has not ended, and goes on in this lane; of an attempt that it has not been closed.
+    """
     run_id, _, task_id = holder.partition("|")
     run = ports.store.get(run_id) if task_id else last_of_lineage(ports, run_id)
     if run is None:
         return if_missing
-    if run.ended or not task_id:
-        return not run.ended
+    if not task_id:
+        return not run.ended and run.lane == lane
+    if run.ended:
+        return False
     row = ports.store.get_task(run_id, task_id)
     return row is None or row.closed is None
 

@@ -134,7 +134,7 @@ def leave(ports: Ports, name: str, holder: str, *, unless_alive: bool = True) ->
             if held is None and ticket is None:
                 return
         # After the lane was read: a run that comes in again later moves its version, and this write fails.
-        if unless_alive and "|" not in holder and alive(ports, holder):
+        if unless_alive and "|" not in holder and alive(ports, name, holder):
             return
         lane = lanes.leave(state.lane, holder) if held is not None else lanes.leave_queue(state.lane)
         places = [place for place in state.places if place.holder != holder]
@@ -170,7 +170,7 @@ def _pump_once(ports: Ports, name: str) -> bool:
             return False
         lane, now = state.lane, ports.clock.now()
         asked = lanes.expired(lane, now)[:QUESTIONS]
-        living = [holder for holder in asked if alive(ports, holder)]
+        living = [holder for holder in asked if alive(ports, name, holder)]
         for holder in living:
             remind(ports, holder)
         untold = lanes.untold(lane, now)
@@ -222,7 +222,7 @@ def _tell_one(ports: Ports, name: str, holder: str, told: _Told) -> None:
     if ticket is None:
         return  # it has left, or somebody else has told it
     young = ticket.arrived_at > ports.clock.now() - YOUNG_SECONDS
-    if not alive(ports, holder, if_missing=young) or not act(ports, ticket):
+    if not alive(ports, name, holder, if_missing=young) or not act(ports, ticket):
         told.dead.append(holder)
     told.tickets.append(ticket)
 

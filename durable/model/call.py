@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import TypeAdapter
 
 from durable.model.lane import LaneClaim, Ticket
-from durable.model.task import StepTask, TaskRow, task_id
+from durable.model.task import DONE, StepTask, TaskRow, task_id
 
 if TYPE_CHECKING:
     from durable.model.entry import Entry
@@ -110,7 +110,7 @@ def judge(
     `queued` says that it waits for its turn in a lane: then nobody could have begun with it, and none of its times run.
     Otherwise a row without a pickup tells since when it could be picked up, and no row: since it was opened.
     """
-    if row is not None and row.closed is not None:
+    if row is not None and row.closed not in {None, DONE}:
         return Overdue(f"the attempt was closed: {row.closed}")
     if row is None or row.picked_up_at is None:
         since = opened_at if row is None or row.heartbeat_at is None else row.heartbeat_at
@@ -133,7 +133,7 @@ def _judge_running(order: CallOrder, row: TaskRow, picked_up_at: float, now: flo
     end = picked_up_at + order.timeout + SLACK
     if now >= end:
         return Overdue(f"no result within {order.timeout:g} s of its pickup by {row.worker}")
-    if order.heartbeat is None:
+    if order.heartbeat is None or row.closed == DONE:
         return end
     silent = (row.heartbeat_at or picked_up_at) + order.heartbeat + SLACK
     if now >= silent:

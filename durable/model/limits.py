@@ -43,6 +43,9 @@ INLINE_BYTES: Final = 256
 TAGS: Final = 10
 """Tags of one run."""
 
+ENTRIES: Final = 50_000
+"""Entries of a run's history, unless its workflow says otherwise: about 10 MB to read at every cold turn."""
+
 SQS_DELAY_SECONDS: Final = 900
 """Longest DelaySeconds of a standard queue (SQS quotas)."""
 

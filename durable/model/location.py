@@ -46,6 +46,7 @@ def check_length(location: str) -> str:
     return location
 
 
+@lru_cache(16_384)  # a settle asks for all waits of a run, and the next turn of a warm container again
 def digest(location: str, kind: str) -> str:
     """A short text that stands for a wait: 8 characters, and 4 more for each scope around it.
 

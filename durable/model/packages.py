@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Packages:
-    """Top-level packages: those that workflows, remote steps and entities are defined in, and those that the author adds.
+    """Top-level packages: those in which the app and what it registers are defined, and those that the author adds.
 
     Whoever can write to the table can name any function in it. So `os:system` must not be called for that, and no
     module imported.
@@ -24,7 +24,7 @@ class Packages:
 
     def own(self, module: str) -> bool:
         """Whether a module is in one of them."""
-        return _root(module) in self._roots
+        return module != "" and _root(module) in self._roots
 
     def __str__(self) -> str:
         return ", ".join(sorted(self._roots)) or "none"

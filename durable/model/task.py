@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
@@ -13,6 +13,10 @@ from durable.errors import ErrorInfo
 
 TaskFailure = Literal["critical", "rollback"]
 """Why a failure is not retried: the body said so, or it also wants its run undone."""
+
+
+DONE: Final = "done"
+"""Why an attempt is closed whose result has been told: it is on its way to the run."""
 
 
 def task_id(location: str, epoch: int, attempt: int) -> str:

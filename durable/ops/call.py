@@ -94,7 +94,7 @@ class CallOperation(DispatchedOperation):
         self._order: CallOrder | None = None
         super().__init__(host, name or call.name or remote.options.name, remote.name, remote.name)
         self._listen()
-        if self.record is None:  # else the arguments are recorded
+        if not self._opened and (self.record is None or self.record.entry is None):  # else the arguments are recorded
             try:
                 self._order = self._ordered(_input_of(remote, args, kwargs))
             except Exception:
@@ -117,6 +117,11 @@ class CallOperation(DispatchedOperation):
         return sha256(f"{self._run_id}:{self.location}".encode()).hexdigest()[:32]
 
     # Attempts
+
+    @property
+    def _opened(self) -> Sequence[Entry]:
+        """None of an attempt that failed, where a retry of the run was cut short while it forgot the attempts."""
+        return [fact for fact in self.facts if fact.mark.startswith("?")]
 
     @property
     def latest(self) -> Entry | None:
@@ -148,7 +153,7 @@ class CallOperation(DispatchedOperation):
     @property
     def ends_at(self) -> float | None:
         """When all of it must be over, seconds since 1970; None without such a limit, or before it has begun."""
-        opened = [fact for fact in self.facts if fact.mark.startswith("?")]
+        opened = self._opened
         if not opened:
             return None
         first, last = min(opened, key=lambda fact: fact.order), max(opened, key=lambda fact: fact.order)
@@ -156,9 +161,9 @@ class CallOperation(DispatchedOperation):
         return None if total is None else first.at + total
 
     def opening(self, stamp: Stamp) -> str:  # noqa: ARG002 - the ids of attempts are made of the entries that open them
-        if self._order is not None and not self.attempt:
+        if self._order is not None and not self._opened:
             return self._order.to_text()
-        before = next(order_from(fact.value) for fact in self.facts if fact.mark.startswith("?"))
+        before = order_from(self._opened[0].value)
         try:
             return self._ordered(before.input).to_text()
         except InvalidInput:  # the queue has another key now, which the arguments lack: the lane stays

@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 class ContinuationOperation(Operation):
     """`await ctx.continue_as_new(workflow, input)`: nothing comes after it."""
 
-    __slots__ = ("input", "workflow")
+    __slots__ = ("input", "lane", "workflow")
     kind = "continuation"
 
-    def __init__(self, host: Host, workflow: Workflow[Any, Any], input: str | None) -> None:
+    def __init__(self, host: Host, workflow: Workflow[Any, Any], input: str | None, *, lane: str | None = None) -> None:
         super().__init__(host, None, "continue_as_new")
         self.workflow = workflow
         self.input = input
         """JSON text."""
+        self.lane = lane
+        """The lane that the successor needs a slot of."""
 
     def before_waiting(self) -> None:
         """Refuses to leave something behind that nobody would come back to."""

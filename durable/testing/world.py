@@ -271,7 +271,7 @@ class World:
             if state is None or state.lane.due_at is None:
                 continue
             ports, holders = self.ports, state.lane.holders
-            if neglected(state.lane) or any(not alive(ports, it) or unaware(ports, it) for it in holders):
+            if neglected(state.lane) or any(not alive(ports, name, it) or unaware(ports, it) for it in holders):
                 yield state.lane.due_at
 
     def _sweep(self) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -31,7 +31,7 @@ class Fault:
     """Gives another reply, or raises what botocore's HTTP session would."""
     at: frozenset[str] = frozenset()
     """Operations that it can happen to; all of them if none is named."""
-    attempts: int = CONFIG.retries["total_max_attempts"]  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    attempts: int = CONFIG.retries["total_max_attempts"]  # type: ignore[attr-defined]
     """How often in a row it must happen until the caller learns of it; 1 where nobody below tries again."""
 
     def applies_to(self, operation: str) -> bool:
@@ -54,8 +54,9 @@ class Line:
 
     def attach(self, client: Any, *operations: str) -> None:
         """Leads all requests of the client over this line, or those of some operations."""
-        model = client.meta.service_model
-        service = self._services[model.service_id.hyphenize()] = model.service_name
+        known = client.meta.service_model
+        service: str = known.service_name
+        self._services[known.service_id.hyphenize()] = service
         for suffix in [f".{name}" for name in operations] or [""]:
             client.meta.events.register(f"before-call.{service}{suffix}", self._count)
             client.meta.events.register_first(f"before-send.{service}{suffix}", self._send)
@@ -73,27 +74,28 @@ class Line:
 
         self._plan = plan
 
-    def fail_every(self, spacing: int, faults: Sequence[Fault]) -> None:
-        """One attempt in so many goes wrong, each time in another of these ways."""
+    def fail_often(self, faults: Sequence[Fault], *, burst: int, every: int) -> None:
+        """Of so many attempts as `every` the first `burst` go wrong, each time in another of these ways."""
         attempts = 0
 
         def plan(operation: str) -> Fault | None:
             nonlocal attempts
+            turn, place = divmod(attempts, every)
             attempts += 1
-            if attempts % spacing:
+            if place >= burst:
                 return None
             fitting = [fault for fault in faults if fault.applies_to(operation)]
-            return fitting[attempts // spacing % len(fitting)]
+            return fitting[turn % len(fitting)]
 
         self._plan = plan
 
     def mend(self) -> None:
         self._plan = lambda _: None
 
-    def _count(self, model: Any, **_: Any) -> None:
+    def _count(self, model: Any, **more: Any) -> None:
         self.calls.append(model.name)
 
-    def _send(self, event_name: str, request: Any, **_: Any) -> Any:
+    def _send(self, event_name: str, request: Any, **more: Any) -> Any:
         _, service, operation = event_name.split(".")
         fault = self._plan(operation)
         if fault is None:
@@ -135,7 +137,7 @@ class Raw(BytesIO):
 
 
 def reply(request: Request, status: int, body: bytes, **headers: str) -> AWSResponse:
-    return AWSResponse(request.url, status, {"content-length": str(len(body)), **headers}, Raw(body))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    return AWSResponse(request.url, status, {"content-length": str(len(body)), **headers}, Raw(body))  # type: ignore[arg-type]
 
 
 def refusal(request: Request, code: str, status: int = 400, *, once: str = "", **fields: Any) -> AWSResponse:
@@ -143,7 +145,7 @@ def refusal(request: Request, code: str, status: int = 400, *, once: str = "", *
     if request.service == "s3":
         text = f"<Error><Code>{code}</Code><Message>made to fail</Message></Error>"
         return reply(request, status, text.encode())
-    told = {"__type": f"com.amazonaws#{code}", "message": "made to fail", **fields}
+    told: dict[str, Any] = {"__type": f"com.amazonaws#{code}", "message": "made to fail", **fields}
     headers = {"x-amzn-query-error": f"{once};Sender"} if once else {}
     return reply(request, status, json.dumps(told).encode(), **{"x-amzn-errortype": code, **headers})
 

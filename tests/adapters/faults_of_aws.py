@@ -50,7 +50,7 @@ def be_away(request: Request, perform: Perform) -> AWSResponse:
     return reply(request, 503, b"<html><body>Service Unavailable</body></html>")
 
 
-def lose(error: type[Exception], *, after: bool) -> Happen:
+def lose(error: Callable[..., Exception], *, after: bool) -> Happen:
     """The request never arrives, or its reply does not."""
 
     def happen(request: Request, perform: Perform) -> AWSResponse:
@@ -110,7 +110,7 @@ def tear(error: Exception | None) -> Happen:
         whole = perform()
         content = b"".join(whole.raw.stream())
         headers = {**whole.headers, "content-length": str(len(content))}
-        return AWSResponse(request.url, whole.status_code, headers, Raw(content[: len(content) // 2], error))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        return AWSResponse(request.url, whole.status_code, headers, Raw(content[: len(content) // 2], error))  # type: ignore[arg-type]
 
     return happen
 
@@ -120,7 +120,7 @@ def garble(request: Request, perform: Perform) -> AWSResponse:
     whole = perform()
     content = bytearray(b"".join(whole.raw.stream()))
     content[0] ^= 1
-    return AWSResponse(request.url, whole.status_code, whole.headers, Raw(bytes(content)))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    return AWSResponse(request.url, whole.status_code, whole.headers, Raw(bytes(content)))  # type: ignore[arg-type]
 
 
 def delete_half(request: Request, perform: Perform) -> AWSResponse:
@@ -161,7 +161,11 @@ FAULTS = {
     ),
     "sqs": (
         *ANYWHERE,
-        Fault("throttled by its old name", refuse("RequestThrottled", 403, once=f"{OLD_NAMES}RequestThrottled"), attempts=1),
+        Fault(
+            "throttled by its old name",
+            refuse("RequestThrottled", 403, once=f"{OLD_NAMES}RequestThrottled"),
+            attempts=1,
+        ),
         Fault("too many in flight", refuse("OverLimit", 403), frozenset({"ReceiveMessage"}), 1),
         Fault("key service throttled", refuse("KmsThrottled"), frozenset({"SendMessage", "ReceiveMessage"}), 1),
     ),
@@ -174,7 +178,7 @@ FAULTS = {
         Fault("in conflict", refuse("OperationAborted", 409), frozenset({"PutObject"}), 1),
         Fault("torn", tear(None), frozenset({"GetObject"}), 1),
         Fault("torn by a reset", tear(ProtocolError("reset")), frozenset({"GetObject"}), 1),
-        Fault("torn by silence", tear(ReadTimeout(None, "url", "silence")), frozenset({"GetObject"}), 1),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        Fault("torn by silence", tear(ReadTimeout(None, "url", "silence")), frozenset({"GetObject"}), 1),  # type: ignore[arg-type]
         Fault("torn by encryption", tear(SSLError("bad record")), frozenset({"GetObject"}), 1),
         Fault("garbled", garble, frozenset({"GetObject"}), 1),
         Fault("not all deleted", delete_half, frozenset({"DeleteObjects"}), 1),

@@ -1,5 +1,6 @@
 """Where a scene is played: adapters on moto, beside the same over a line that fails, and what a call has left there."""
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import count
@@ -7,7 +8,7 @@ from typing import Any
 
 import botocore.session
 from moto.core.models import botocore_stubber
-from moto.dynamodb import dynamodb_backends
+from moto.dynamodb.models import dynamodb_backends
 
 from durable.adapters.dynamodb.store import DynamoStore
 from durable.adapters.memory import VirtualClock
@@ -36,6 +37,7 @@ SERVICES = {
 """What each port talks to."""
 
 NUMBERS = count()
+ROLE_ARN = "arn:aws:iam::123456789012:role/any"
 QUEUE_ARN = "arn:aws:sqs:eu-central-1:123456789012:runs.fifo"
 SECRET = "s" * 64
 
@@ -62,14 +64,15 @@ class Place:
     def __init__(self, world: AwsWorld) -> None:
         self._world = world
         self._session = botocore.session.get_session()
-        self._clients = {"dynamodb": world.clients.dynamodb, "sqs": world.clients.sqs}
+        self._clients: dict[str, Any] = {"dynamodb": world.clients.dynamodb, "sqs": world.clients.sqs}
         for service in ("scheduler", "s3", "secretsmanager"):
             self._clients[service] = self._session.create_client(service, config=CONFIG)
-        key = {"KeySchema": [{"AttributeName": "sku", "KeyType": "HASH"}]}
-        names: Any = [{"AttributeName": "sku", "AttributeType": "S"}]
-        world.clients.dynamodb.create_table(
-            TableName=STOCK, BillingMode="PAY_PER_REQUEST", AttributeDefinitions=names, **key
-        )
+        stock: Any = {
+            "BillingMode": "PAY_PER_REQUEST",
+            "KeySchema": [{"AttributeName": "sku", "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": "sku", "AttributeType": "S"}],
+        }
+        world.clients.dynamodb.create_table(TableName=STOCK, **stock)
         self._resources = Resources("", "", "", "", "")
         # Emptying and reading tables by requests would cost ten times what the scenes do.
         (backend,) = [it for account in dynamodb_backends.values() for it in account.values() if STOCK in it.tables]
@@ -146,29 +149,24 @@ class Place:
                 return None
 
     def _adapter(self, port: str, clients: dict[str, Any]) -> Any:
-        made = self._resources
-        match port:
-            case "store":
-                return DynamoStore(clients["dynamodb"], self._world.settings.table, pause=lambda _: None)
-            case "runs":
-                return SqsRunQueue(clients["sqs"], made.runs)
-            case "steps":
-                return SqsSteps(clients["sqs"], made.standard, {})
-            case "source":
-                return Source(clients["sqs"], made.standard)
-            case "timers":
-                return AwsTimers(
-                    clients["sqs"],
-                    clients["scheduler"],
-                    queue_url=made.standard,
-                    target=ScheduleTarget(group=made.group, role_arn="arn:aws:iam::123456789012:role/r", queue_arn=QUEUE_ARN),
-                    clock=VirtualClock(NOW),
-                    ids=lambda: f"id-{next(NUMBERS)}",
-                )
-            case "blobs":
-                return S3Blobs(lambda: clients["s3"], made.bucket)
-            case _:
-                return SecretSigning(lambda: clients["secretsmanager"], made.secret)
+        made, sqs = self._resources, clients["sqs"]
+        adapters: dict[str, Callable[[], Any]] = {
+            "store": lambda: DynamoStore(clients["dynamodb"], self._world.settings.table, pause=lambda _: None),
+            "runs": lambda: SqsRunQueue(sqs, made.runs),
+            "steps": lambda: SqsSteps(sqs, made.standard, {}),
+            "source": lambda: Source(sqs, made.standard),
+            "timers": lambda: AwsTimers(
+                sqs,
+                clients["scheduler"],
+                queue_url=made.standard,
+                target=ScheduleTarget(group=made.group, role_arn=ROLE_ARN, queue_arn=QUEUE_ARN),
+                clock=VirtualClock(NOW),
+                ids=lambda: f"id-{next(NUMBERS)}",
+            ),
+            "blobs": lambda: S3Blobs(lambda: clients["s3"], made.bucket),
+            "signing": lambda: SecretSigning(lambda: clients["secretsmanager"], made.secret),
+        }
+        return adapters[port]()
 
     def _messages(self, url: str) -> list[str]:
         reply = self._clients["sqs"].receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0)

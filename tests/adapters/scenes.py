@@ -198,9 +198,7 @@ on_my_run(
 MANY = [f"m-{n}" for n in range(120)]
 on_my_run(
     "store.record_cut, with more tombstones than a transaction takes",
-    lambda store, mine: store.record_cut(
-        "run-1", epoch=mine.epoch, cut=Cut(mine.epoch, 1, mine.epoch), unburied=MANY
-    ),
+    lambda store, mine: store.record_cut("run-1", epoch=mine.epoch, cut=Cut(mine.epoch, 1, mine.epoch), unburied=MANY),
     lambda store: store.bury("run-1", MANY),
 )
 on_my_run("store.put_message", lambda store, _: store.put_message("run-1", a_message()))

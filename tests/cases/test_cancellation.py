@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from durable import App, Branch, ChildFailed, Context, RunCancelled, RunEnded, RunNotFound, RunWasCancelled, Signal
+from durable import (
+    App,
+    Branch,
+    ChildFailed,
+    Context,
+    Continue,
+    RunCancelled,
+    RunEnded,
+    RunNotFound,
+    RunWasCancelled,
+    Signal,
+    Step,
+)
 from durable.testing import TestEnvironment, assert_replays
 
 GO = Signal("go", int)
@@ -82,6 +94,67 @@ def test_CAN_02_two_cancellations_at_once_are_one_wherever_they_meet() -> None:
         env.advance(minutes=5)
         with contextlib.suppress(RunNotFound):
             assert env.get("leaf").status == "cancelled"
+
+
+def undo(result: object) -> None:
+    lines.append("undone")
+
+
+@app.workflow
+async def undoable(ctx: Context) -> None:
+    await ctx.step(Step("did").undo(undo), work)
+    await ctx.wait_for_signal(GO)
+
+
+@pytest.mark.parametrize("first", ["graceful", "compensate", "terminate"])
+@pytest.mark.parametrize("second", ["graceful", "compensate", "terminate"])
+def test_CAN_02_cancellations_of_any_two_kinds_come_to_one_end(first: Any, second: Any) -> None:
+    clean = TestEnvironment(app)
+    clean.start(undoable, id="r")
+    clean.run_until_idle()
+    clean.cancel("r", "compensate")
+    clean.run_until_idle()
+    for number in range(1, len(clean.calls) + 1):
+        env = TestEnvironment(app)
+        lines.clear()
+        for mode in (first, second):
+            env.faults.meanwhile(partial(cancel_if_open, env, mode), at=number)
+        handle = env.start(undoable, id="r")
+        env.run_until_idle()
+        cancel_if_open(env, "compensate")
+        with pytest.raises(RunWasCancelled):
+            handle.result(timeout="10m")
+        assert lines.count("undone") <= 1
+        env.advance(minutes=5)
+        assert env.repairs == 0
+
+
+def cancel_if_open(env: TestEnvironment, mode: Any) -> None:
+    with contextlib.suppress(RunEnded):
+        env.cancel("r", mode)
+
+
+async def starts_one(ctx: Context, n: int) -> Continue[int]:
+    await ctx.start_child(leaf, id=f"leaf-{n}")
+    await ctx.sleep(60)
+    return Continue(n + 1)
+
+
+@app.workflow
+async def starts_in_a_loop(ctx: Context) -> None:
+    await ctx.loop("rounds", starts_one, state=0, history=5)
+
+
+def test_CAN_03_children_of_iterations_that_are_gone_end_with_the_run_too() -> None:
+    env = TestEnvironment(app)
+    env.start(starts_in_a_loop, id="top")
+    env.advance(minutes=30)
+    assert len(env.history("top")) < 30
+    env.cancel("top")
+    env.advance(minutes=5)
+    runs = env.world.services.memory.runs
+    assert len(runs) > 25
+    assert {run.status for run in runs} == {"cancelled"}
 
 
 @app.workflow

@@ -88,8 +88,8 @@ def test_LOC_03_limits_ids_duplicates_and_order_are_alike_in_memory_and_on_aws(
     handle = env.start(echoes, "text", id="r")
     env.run_until_idle()
     env.faults.duplicate_next()
-    for text, id in (("one", "m1"), ("one", "m1"), ("two", "m2")):
-        handle.send(GO, text, id=id)
+    for text, message_id in (("one", "m1"), ("one", "m1"), ("two", "m2")):
+        handle.send(GO, text, id=message_id)
     env.faults.reorder_next()
     assert handle.result() == ["text", "one", "two"]
 

@@ -5,6 +5,7 @@ import pytest
 from durable import App, Branch, Context, InvalidName, RunEnded, RunNotFound, Signal
 from durable.errors import StoreUnavailable
 from durable.testing import TestEnvironment
+from tests.cases.http import caller
 
 ITEM = Signal("item", int)
 OTHER = Signal("other", int)
@@ -175,6 +176,9 @@ def test_MSG_09_whoever_messages_or_cancels_a_run_that_is_not_there_is_told_why(
             env.send(run_id, ITEM, 1)
         with pytest.raises(error, match=told):
             env.cancel(run_id)
+        status = 404 if error is RunNotFound else 409
+        for path, body in (("messages", {"name": "item", "body": 1}), ("cancel", {})):
+            assert caller(env)("POST", f"/runs/{run_id}/{path}", body)["statusCode"] == status
 
 
 def test_MSG_10_an_id_that_is_spelled_another_way_is_another_run_and_loudly_so() -> None:

@@ -23,13 +23,10 @@ from durable import (
     Step,
     step_context,
 )
-from durable.client import Client
 from durable.errors import StoreUnavailable
-from durable.local.events import HttpRequest, http_event
 from durable.local.template import Template
 from durable.testing import TestEnvironment
-from handlers.api import build
-from handlers.runs import Runs
+from tests.cases.http import caller
 
 GO = Signal("go", int)
 PROGRESS = StateKey("progress", str)
@@ -52,17 +49,14 @@ unfitting = App("other code")
 async def of_another_version(ctx: Context) -> None: ...
 
 
-def caller(env: TestEnvironment, client: Client | None = None) -> Callable[..., tuple[int, Any]]:
-    api = build(Runs(env.app, client or env, env.ports))
-    context: Any = type("Lambda", (), {"aws_request_id": "1"})()
+def answers(env: TestEnvironment) -> Callable[..., tuple[int, Any]]:
+    call = caller(env)
 
-    def call(method: str, target: str, body: Any = None) -> tuple[int, Any]:
-        raw = b"" if body is None else json.dumps(body).encode()
-        request = HttpRequest(method, target, [("content-type", "application/json")], raw)
-        answer = api.resolve(http_event(request, 0.0), context)
+    def ask(method: str, target: str, body: Any = None) -> tuple[int, Any]:
+        answer = call(method, target, body)
         return answer["statusCode"], json.loads(answer["body"] or "null")
 
-    return call
+    return ask
 
 
 ALLOWED = string.ascii_letters + string.digits + "._:@=+-"
@@ -71,7 +65,7 @@ ALLOWED = string.ascii_letters + string.digits + "._:@=+-"
 @pytest.mark.parametrize("character", ALLOWED)
 def test_OBS_01_a_run_with_any_allowed_id_is_opened_messaged_and_cancelled_over_http(character: str) -> None:
     env = TestEnvironment(app)
-    call, run_id = caller(env), f"r{character}{character}x"
+    call, run_id = answers(env), f"r{character}{character}x"
     assert call("POST", "/runs", {"workflow": "listens", "id": run_id})[0] == 201
     env.run_until_idle()
     for path in (f"/runs/{quote(run_id, safe='')}", f"/runs/{run_id}"):
@@ -134,7 +128,7 @@ def test_OBS_02_a_run_says_what_it_waits_for_and_until_when() -> None:
     assert reasons["asks_child"] == 'child "listens" (run the-child)'
     assert "singleton:alone:k" in reasons["limited"]
     assert "remote" in reasons["calls"]
-    assert caller(env)("GET", "/runs/calls/history")[1]["calls"][0]["state"] == "queued"
+    assert answers(env)("GET", "/runs/calls/history")[1]["calls"][0]["state"] == "queued"
     env.deploy(App("nothing"))
     env.send("listens", GO, 1)
     env.run_until_idle()
@@ -167,8 +161,16 @@ def test_OBS_03_what_cannot_be_read_is_an_error_and_never_an_empty_list(error: E
     env = TestEnvironment(app)
     store: Any = Denied(error)
     object.__setattr__(env.ports, "store", store)
-    call = caller(env)
-    for path in ("/runs", "/runs?workflow=listens", "/count", "/runs/r", "/runs/r/history", "/runs/r/state", "/reviews"):
+    call = answers(env)
+    for path in (
+        "/runs",
+        "/runs?workflow=listens",
+        "/count",
+        "/runs/r",
+        "/runs/r/history",
+        "/runs/r/state",
+        "/reviews",
+    ):
         assert call("GET", path)[0] == status, path
 
 
@@ -177,8 +179,8 @@ def test_OBS_03_a_run_that_was_deleted_is_not_found_rather_than_empty() -> None:
     env.start(listens, id="r").send(GO, 1)
     env.run_until_idle()
     env.delete("r")
-    assert caller(env)("GET", "/runs/r")[0] == 404
-    assert caller(env)("GET", "/runs/r/history")[0] == 404
+    assert answers(env)("GET", "/runs/r")[0] == 404
+    assert answers(env)("GET", "/runs/r/history")[0] == 404
 
 
 def test_OBS_04_a_run_is_read_consistently_and_an_open_row_of_a_listing_is_completed_from_its_record(
@@ -206,13 +208,13 @@ def test_OBS_04_a_run_is_read_consistently_and_an_open_row_of_a_listing_is_compl
     env.deploy(unfitting)
     handle.send(GO, 1)
     env.run_until_idle()
-    (row,) = caller(env)("GET", "/runs?workflow=listens")[1]["runs"]
+    (row,) = answers(env)("GET", "/runs?workflow=listens")[1]["runs"]
     assert row["status"] == env.get("r").status == "blocked"
 
 
 def test_OBS_05_operators_act_over_http_and_a_termination_keeps_its_reason() -> None:
     env = TestEnvironment(app)
-    call = caller(env)
+    call = answers(env)
     for run_id in ("messaged", "terminated", "failed"):
         env.start(fails_once if run_id == "failed" else listens, id=run_id)
     env.mock("flaky").raises(NonRetryableError("no")).returns(1)
@@ -288,11 +290,25 @@ def test_OBS_07_there_is_one_span_for_each_attempt_and_one_trace_for_a_run_and_h
     assert play(traced=False)[1] == history
 
 
+def test_OBS_08_VER_04_a_run_that_needs_somebody_is_told_in_the_log_and_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    env = TestEnvironment(app)
+    env.start(listens, id="r").send(GO, 1)
+    env.deploy(unfitting)
+    env.run_until_idle()
+    (line,) = [record for record in caplog.records if "is blocked" in record.getMessage()]
+    assert line.getMessage() == "run r (listens 1) is blocked: durable.errors.UnknownWorkflow"
+    assert vars(line)["counts"] == {"RunsBlocked": 1}
+
+
 def test_OBS_08_overdue_runs_dead_letters_and_a_broken_safety_net_raise_alarms(template: Template) -> None:
     alarms = template.of_type("AWS::CloudWatch::Alarm")
     watched = {(alarm["Namespace"], alarm["MetricName"]) for alarm in alarms.values()}
     assert watched == {
         ("durable", "OverdueRuns"),
+        ("durable", "RunsBlocked"),
+        ("durable", "RunsDead"),
         ("AWS/SQS", "ApproximateNumberOfMessagesVisible"),
         ("AWS/Lambda", "Errors"),
     }

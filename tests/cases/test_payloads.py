@@ -15,13 +15,11 @@ import pytest
 from pydantic import BaseModel
 
 from durable import App, Context, LimitExceeded, NotStorable, RunError, RunFailed, Signal
-from durable.local.events import HttpRequest, http_event
 from durable.model.limits import BLOB_BYTES, PAYLOAD_BYTES
 from durable.ports import NoBlobs
 from durable.testing import TestEnvironment
 from durable.testing.services import in_memory
-from handlers.api import build
-from handlers.runs import Runs
+from tests.cases.http import caller
 
 TEXT = Signal("text", str)
 app = App("payloads")
@@ -442,9 +440,3 @@ def test_PAY_11_what_is_too_large_to_be_shown_says_so_with_its_size(on_aws: Depl
         answer = caller(env)("GET", path)
         assert len(json.dumps(answer)) < 6 * 2**20
         assert "7,340,034 bytes" in answer["body"] or answer["statusCode"] == 413
-
-
-def caller(env: TestEnvironment) -> Callable[..., Any]:
-    api = build(Runs(app, env, env.ports))
-    context: Any = type("Lambda", (), {"aws_request_id": "1"})()
-    return lambda method, path: api.resolve(http_event(HttpRequest(method, path, [], b""), 0.0), context)

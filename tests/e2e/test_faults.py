@@ -25,8 +25,13 @@ WRITES = {
 }
 
 THROTTLED = [
-    {"service": service, "sequence": {"fail": 1, "pass": 4}, "error": {"code": code}}
-    for service, code in (("dynamodb", "ProvisionedThroughputExceededException"), ("sqs", "RequestThrottled"))
+    {
+        "service": "dynamodb",
+        "sequence": {"fail": 1, "pass": 4},
+        "error": {"code": "ProvisionedThroughputExceededException"},
+    },
+    # With this status botocore tries again. Without, a start whose send is refused waits for maintenance.
+    {"service": "sqs", "sequence": {"fail": 1, "pass": 4}, "error": {"code": "RequestThrottled", "status": 503}},
 ]
 """One request in five is refused."""
 

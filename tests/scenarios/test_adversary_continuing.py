@@ -4,8 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from durable import App, Branch, Context, Event, Signal
+from durable import App, Branch, Context, Event, RunFailed, Signal, Singleton
 from durable.model.call import task_id_of
 from durable.model.envelope import Deliver
 from durable.testing import TestEnvironment, kill_process
@@ -132,3 +133,82 @@ def test_late_reports_are_not_handed_on_from_run_to_run() -> None:
         env.run_until_idle()
         assert env.get("r").id == "r~4"
         assert [message.name for message in env.ports.store.load("r~4", mailbox_only=True).messages] == [opened.location]
+
+
+# Slots
+
+
+class Visit(BaseModel):
+    place: str
+    then: str | None = None
+
+
+inside: list[str] = []
+
+
+def enter(place: str) -> None:
+    assert place not in inside, "two at once"
+    inside.append(place)
+
+
+@app.workflow(singleton=Singleton("place"))
+async def visit(ctx: Context, what: Visit) -> str:
+    await ctx.step("enter", enter, what.place)
+    said = await ctx.wait_for_signal(GO)
+    await ctx.step("leave", inside.remove, what.place)
+    if what.then is not None:
+        return await ctx.continue_as_new(visit, Visit(place=what.then))
+    return f"{what.place} {said}"
+
+
+@app.workflow
+async def walks_in(ctx: Context) -> str:
+    return await ctx.continue_as_new(visit, Visit(place="b"))
+
+
+def test_a_run_that_continues_under_another_key_waits_for_a_slot_there_and_leaves_its_own() -> None:
+    inside.clear()
+    with TestEnvironment(app) as env:
+        env.start(visit, Visit(place="a", then="b"), id="first")
+        env.start(visit, Visit(place="b"), id="second")
+        env.start(visit, Visit(place="a"), id="third")
+        env.run_until_idle()
+        assert inside == ["a", "b"]
+        env.send("first", GO, "1")
+        env.run_until_idle()
+        assert inside == ["b", "a"]
+        env.send("third", GO, "3")
+        assert env.result("third") == "a 3"
+        env.send("second", GO, "2")
+        assert env.result("second") == "b 2"
+        env.send("first", GO, "4")
+        assert env.result("first") == "b 4"
+        env.advance(minutes=10)
+        assert env.ports.store.read_lane("singleton:visit:a", tickets=1) is None
+        assert env.ports.store.read_lane("singleton:visit:b", tickets=1) is None
+
+
+def test_a_run_that_continues_as_a_singleton_waits_for_a_slot() -> None:
+    inside.clear()
+    with TestEnvironment(app) as env:
+        env.start(visit, Visit(place="b"), id="second")
+        env.run_until_idle()
+        env.start(walks_in, id="first")
+        env.run_until_idle()
+        assert inside == ["b"]
+        for run_id in ("second", "first"):
+            env.send(run_id, GO, run_id)
+            assert env.result(run_id) == f"b {run_id}"
+
+
+def test_a_run_that_cannot_find_its_key_does_not_continue() -> None:
+    other = App("keys")
+
+    @other.workflow(singleton=Singleton("place"))
+    async def keyed(ctx: Context, what: dict[str, str]) -> None:
+        await ctx.continue_as_new(keyed, {})
+
+    with TestEnvironment(other) as env:
+        handle = env.start(keyed, {"place": "a"})
+        with pytest.raises(RunFailed, match="InvalidInput"):
+            handle.result()

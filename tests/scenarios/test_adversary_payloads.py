@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from durable import App, Batch, Context, Event, RunBlocked
+from durable import App, Batch, Context, Event, RunBlocked, RunFailed
 from durable.context.collecting import collector_id
 from durable.testing import TestEnvironment
 
@@ -86,3 +86,56 @@ def test_an_event_without_the_key_has_the_same_collector_in_every_process(payloa
     app.on_event(SOLD, sums, batch=Batch(size=3, window="1h"), key="customer")
     (trigger,) = app.triggers("sold")
     assert collector_id(trigger, payload) == "on.sold.sums.null"
+
+
+large = App("large")
+QUOTES = '"' * 120_000
+"""As JSON twice as long, and as JSON within JSON four times."""
+
+
+@large.entity
+class Shelf(BaseModel):
+    def put(self, text: str) -> int:
+        return len(text)
+
+
+@large.workflow
+async def length(ctx: Context, text: str) -> int:
+    return len(text)
+
+
+@large.remote_step
+def remote_length(text: str) -> int:
+    return len(text)
+
+
+@large.workflow
+async def asks_entity(ctx: Context) -> int:
+    return await ctx.entity(Shelf, "s").call(Shelf.put, QUOTES)
+
+
+@large.workflow
+async def asks_child(ctx: Context) -> int:
+    return await ctx.child(length, QUOTES)
+
+
+@large.workflow
+async def asks_worker(ctx: Context) -> int:
+    return await ctx.call(remote_length, QUOTES)
+
+
+@large.workflow
+async def sends(ctx: Context) -> int:
+    await ctx.mailbox.send(ctx.run.id, "text", QUOTES)
+    message = await ctx.mailbox.next("text", str)
+    return len(message.body)
+
+
+@pytest.mark.parametrize("workflow", [asks_entity, asks_child, asks_worker, sends], ids=lambda it: it.name)
+def test_what_is_large_is_passed_on_or_refused_where_it_is_given(workflow: Any) -> None:
+    with TestEnvironment(large) as env:
+        handle = env.start(workflow)
+        try:
+            assert handle.result() == len(QUOTES)
+        except RunFailed as failed:
+            assert "LimitExceeded" in str(failed)

@@ -9,9 +9,13 @@ from pydantic import BaseModel
 
 from durable import (
     App,
+    Backoff,
+    Break,
+    Call,
     ChildFailed,
     Client,
     Context,
+    Continue,
     Event,
     NonRetryableError,
     RunFailed,
@@ -204,7 +208,9 @@ def submit(token: str) -> None:
 
 @app.remote_step(retries=1)
 def remote() -> str:
-    return fail_once()
+    if mood.get("bad"):
+        raise ValueError("bad mood")
+    return "done"
 
 
 @app.workflow
@@ -225,7 +231,12 @@ async def entity_failed(ctx: Context) -> str:
 
 @app.workflow
 async def call_failed(ctx: Context) -> str:
-    return await ctx.call(remote)
+    return await ctx.call(Call(backoff=Backoff(base="20s")), remote)
+
+
+@app.workflow
+async def callback_failed(ctx: Context) -> str:
+    return await ctx.callback("cb", submit, str, timeout="30 days")
 
 
 @app.workflow
@@ -264,6 +275,9 @@ class DiesAt:
 def test_dying_at_any_call_of_a_retry(workflow: Any, number: int, after: bool) -> None:
     env = TestEnvironment(app)
     handle = env.start(workflow, id="r")
+    env.run_until_idle()
+    if workflow is callback_failed:
+        env.fail_callback(mood["token"], "no")
     with pytest.raises(RunFailed):
         handle.result()
     env.advance(minutes=2)
@@ -280,6 +294,8 @@ def test_dying_at_any_call_of_a_retry(workflow: Any, number: int, after: bool) -
     for run in runs_of(env, "waiting"):
         if run.status == "suspended":
             env.send(run.id, GO, "ahead")
+    if workflow is callback_failed:
+        env.complete_callback(mood["token"], "done")
     assert handle.result() == "done"
 
 
@@ -361,3 +377,84 @@ def test_retries_may_follow_one_another() -> None:
             child = sent_to_the_open_child(env)
             assert handle.result() == "w ahead"
             assert child in env.children(handle.id)
+
+
+@pytest.mark.parametrize("workflow", [beside_a_child, beside_a_handle, event_open], ids=lambda it: it.name)
+@pytest.mark.parametrize("how", ["before", "after", "freeze"])
+def test_dying_anywhere_in_the_turns_after_a_retry(workflow: Any, how: str) -> None:
+    number = 0
+    while True:
+        number += 1
+        mood["bad"] = True
+        env = TestEnvironment(app)
+        handle = env.start(workflow, id="p")
+        with pytest.raises(RunFailed):
+            handle.result()
+        env.advance(minutes=5)
+        mood["bad"] = False
+        env.retry("p")
+        if how == "freeze":
+            env.faults.freeze("10m", at=number)
+        else:
+            env.crash_at(number, after=how == "after")
+        env.advance(minutes=15)
+        over = env.faults.pending
+        env.publish_event(PAID, 1)
+        open_children = [run for run in runs_of(env, "waiting") if run.status not in {"cancelled", "completed"}]
+        assert len(open_children) == (workflow is not event_open)
+        for child in open_children:
+            env.send(child.id, GO, "ahead")
+        assert handle.result() == ("done" if workflow is event_open else "w ahead")
+        if over:
+            break
+    assert number > 5
+
+
+@app.workflow
+async def one_after_another(ctx: Context) -> str:
+    async def body(ctx: Context, n: int) -> Continue[int] | Break[str]:
+        handle = await ctx.start_child(waiting, "w", id=f"k{n}")
+        await ctx.step(fail_once) if n == 2 else None
+        await handle.cancel()
+        return Continue(n + 1) if n < 3 else Break("done")
+
+    return await ctx.loop("l", body, state=0, history=1)
+
+
+def test_a_child_that_the_code_had_cancelled_or_can_not_reach_any_more_is_not_started_anew() -> None:
+    with TestEnvironment(app) as env:
+        handle = env.start(one_after_another, id="p")
+        with pytest.raises(RunFailed):
+            handle.result()
+        env.advance(minutes=5)
+        mood["bad"] = False
+        env.retry("p")
+        assert handle.result() == "done"
+        assert sum(run.id.startswith("k2~r") for run in runs_of(env, "waiting")) == 1
+        assert len(runs_of(env, "waiting")) == 5
+
+
+@app.workflow
+async def waits_for_itself(ctx: Context, n: int) -> str:
+    return await ctx.child(waits_for_itself, n, id="me")
+
+
+def test_a_run_does_not_wait_for_itself() -> None:
+    with TestEnvironment(app) as env, pytest.raises(RunFailed, match="RunAlreadyExists"):
+        env.start(waits_for_itself, 1, id="me").result()
+
+
+# Attempts that were forgotten in part
+
+
+def test_a_call_goes_on_of_whose_attempts_only_the_failure_is_left() -> None:
+    mood["bad"] = True
+    with TestEnvironment(app) as env:
+        handle = env.start(call_failed, id="r")
+        env.run_until_idle()
+        (opened,) = [entry for entry in env.history("r") if entry.mark == "?1"]
+        assert [entry.mark for entry in env.history("r")] == ["?1", "@1"]
+        env.ports.store.delete_entries("r", [opened.key], epoch=opened.epoch)
+        env.restart()
+        mood["bad"] = False
+        assert handle.result() == "done"

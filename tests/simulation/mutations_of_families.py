@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from durable.adapters.memory import MemoryStore
-from durable.engine import children, dispatching, effects, orchestrator, outbox, repeating, settling, turn
+from durable.engine import children, continuing, effects, outbox, repeating, settling, turn
 from durable.engine.dispatching import Dispatcher
 from durable.engine.lease import Loaded
 from durable.engine.turn import Turns
@@ -93,6 +93,12 @@ def ask_only_who_is_there(ports: Ports, parent: Run, start: Any, mode: Any) -> N
     children.close_child(ports, start.id, mode)
 
 
+def unwatched(self: Any, *args: Any, successor: Any = continuing.Handover._successor) -> Any:
+    """Does not tell the successor who waits."""
+    run, stored_input = successor(self, *args)
+    return replace(run, watched=False, parent_location=None), stored_input
+
+
 MUTATIONS_OF_FAMILIES = [
     Mutation("told_before_the_end", "an end is settled before others are told of it", "children",
              patches=[(Turns, "_settle", told_first)]),
@@ -109,29 +115,22 @@ MUTATIONS_OF_FAMILIES = [
              patches=[(EntryWriter, "confirm", flushed_only)]),
     Mutation("not_repeated", "a take-over repeats what a lost turn may not have performed", "children",
              patches=[(turn, "repeat_effects", lambda *_: [])]),
-    Mutation("close_not_repeated", "a take-over closes what a lost turn may not have closed", "remote",
+    Mutation("close_not_repeated", "a take-over closes what a lost turn may not have closed", "limited",
              patches=[(repeating, "_finish", lambda *_: None)]),
     Mutation("any_attempt", "a result counts for its own attempt only", "remote",
              patches=[(CallOperation, "answers", lambda *_: True)]),
     Mutation("losers_left", "what the code does not wait for any more is closed", "remote",
-             patches=[(dispatching.Dispatcher, "close_cancelled", lambda _: None)]),
+             patches=[(Dispatcher, "close_cancelled", lambda _: None)]),
     Mutation("watched_after_looking", "who waits is noted before the look at the run", "children",
-             patches=[(children, "watch", looked_before)]),
+             rarely_seen=True, patches=[(children, "watch", looked_before)]),
     Mutation("watch_unnoticed", "a turn that is about to end a run learns who waits", "children",
              store=UnwokenWatchStore),
     Mutation("late_child", "a child that is closed before it was started never begins", "children", rarely_seen=True,
              patches=[(effects, "close_started", ask_only_who_is_there)]),
     Mutation("unsure_ends_trusted", "a terminated run closes what its last turn may not have closed", "limited",
-             rarely_seen=True, patches=[(outbox, "ends_an_effect", lambda _: False)]),
+             patches=[(outbox, "ends_an_effect", lambda _: False)]),
     Mutation("blocked_for_good", "new code is tried on runs that older code has blocked", "deployed",
              store=UnblockedStore),
-    Mutation("not_led_on_to_the_end", "who waits for a run waits for the last of its lineage", "relays",
-             patches=[(orchestrator.Turns, "take", lambda self, run_id, *, take=Turns.take, **facts: _no_lineage(
-                 self, run_id, take, facts))]),
+    Mutation("successor_unwatched", "who waits for a run waits for the last of its lineage", "relays",
+             patches=[(continuing.Handover, "_successor", unwatched)]),
 ]  # fmt: skip
-
-
-def _no_lineage(self: Turns, run_id: str, take: Any, facts: dict[str, Any]) -> str | None:
-    """Leads nothing on to the run that continues."""
-    take(self, run_id, **facts)
-    return None

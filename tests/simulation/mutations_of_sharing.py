@@ -10,14 +10,14 @@ from durable.engine import effects, orchestrator, pickup, reporting, turn
 from durable.engine import worker as _worker
 from durable.engine.dispatching import Dispatcher
 from durable.engine.entities import answer_recorded
-from durable.engine.events import subscribe
+from durable.engine.events import PAGE, subscribe
 from durable.engine.turn import Turns
 from durable.lanes import slots
 from durable.model import lane_changes
-from durable.model.call import order_from
+from durable.model.call import order_from, task_of
 from durable.model.entry import Entry
 from durable.model.envelope import Publish
-from durable.model.lane import Lane, Place
+from durable.model.lane import Lane
 from durable.model.message import StoredMessage
 from durable.model.run import Run
 from durable.model.subscription import BufferedEvent, SubscriptionPage, Taken, awaited_from
@@ -51,10 +51,11 @@ class LateKeepingStore(MemoryStore):
 
     def subscriptions(self, event: str, *, cursor: str | None = None, limit: int = 100) -> SubscriptionPage:
         page = super().subscriptions(event, cursor=cursor, limit=limit)
-        if self._later is not None and self._later.event == event:
-            world.sleep(1.0)
-            super().put_buffered(self._later)
+        later = self._later
+        if later is not None and later.event == event and limit == PAGE:
             self._later = None
+            world.sleep(1.0)
+            super().put_buffered(later)
         return page
 
 
@@ -142,10 +143,9 @@ def answered_first(self: Dispatcher, operation: Any, *, perform: Any = Dispatche
     return perform(self, operation)
 
 
-def sent_at_once(ports: Ports, run: Run, opened: Entry, *, send: Any = effects.send_attempt) -> None:
+def sent_at_once(ports: Ports, run: Run, opened: Entry) -> None:
     """Sends an attempt whether it has a slot or not."""
-    order = order_from(opened.value)
-    send(ports, run, replace(opened, value=replace(order, lane=None).to_text()))
+    ports.steps.send(task_of(run, opened, order_from(opened.value)))
 
 
 IMPATIENT = (lane_changes, "FIRST_LEASE_SECONDS", 2.0)
@@ -172,7 +172,7 @@ MUTATIONS_OF_SHARING = [
     Mutation("event_told_once", "an event is acknowledged after everybody is told", "happenings",
              patches=[(orchestrator, "publish", told_once)]),
     Mutation("kept_late", "an event is kept before the list is read", "happenings", store=LateKeepingStore),
-    Mutation("looked_before_listed", "a run is listed before it looks for kept events", "happenings", rarely_seen=True,
+    Mutation("looked_before_listed", "a run is listed before it looks for kept events", "happenings",
              patches=[(effects, "subscribe", looked_before)]),
     Mutation("listed_after_the_turn", "a run is listed before its turn is settled", "happenings",
              patches=[(effects, "subscribe", listed_later), (Turns, "_settle", then_listed)]),

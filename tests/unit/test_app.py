@@ -1,4 +1,5 @@
 import threading
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -195,7 +196,6 @@ def test_a_validator_is_kept_with_the_type_of_its_update() -> None:
     "register",
     [
         lambda app, workflow: app.schedule("nightly", cron("0 2 * * ? *"), workflow),
-        lambda app, workflow: app.workflow(max_entries=10),
     ],
 )
 def test_what_would_not_work_yet_cannot_be_registered(register) -> None:

@@ -53,7 +53,7 @@ class Desk:
         )  # fmt: skip
         self.orchestrator = Orchestrator(App("lanes"), self.ports)
         for number in range(runs):
-            self.store.create(a_run(f"r{number}", created_at=NOW))
+            self.store.create(a_run(f"r{number}", created_at=NOW, lane=ONE.name))
 
     def end(self, run_id: str) -> None:
         acquired: Any = self.store.acquire(
@@ -167,7 +167,7 @@ def test_one_that_lives_keeps_its_slot_however_long(desk: Desk) -> None:
 
 
 def test_a_full_lane_refuses_and_still_knows_those_who_wait(desk: Desk) -> None:
-    spec = replace(ONE, name="singleton:sync:c", max_queue=1)
+    spec = replace(ONE, max_queue=1)
     assert enter_run(desk.ports, spec, "r0") == Granted()
     assert enter_run(desk.ports, spec, "r1") == Waiting()
     assert enter_run(desk.ports, spec, "r2") == Full(waiting=1, limit=1)

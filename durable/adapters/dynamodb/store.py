@@ -65,9 +65,9 @@ class DynamoStore:
         *,
         shards: int = SHARDS,
         page_items: int | None = None,
-        pause: Callable[[float], None] = SystemClock().sleep,
+        pause: Callable[[float], None] | None = None,
     ) -> None:
-        requests = Requests(client, table, pause)
+        requests = Requests(client, table, pause or SystemClock().sleep)
         self._requests = requests
         self._creation = Creation(requests, shards)
         self._lifecycle = Lifecycle(requests, shards)

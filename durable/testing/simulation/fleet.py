@@ -88,9 +88,7 @@ class Fleet:
         ports = self.ports_of_a_machine()
         if kind == "worker":
             name = f"worker of code {self.code_version}"
-            return Container(
-                kind, self.code_version, RemoteWorker(self.app, ports, name=name, steps=InlineStepRunner)
-            )
+            return Container(kind, self.code_version, RemoteWorker(self.app, ports, name=name, steps=InlineStepRunner))
         orchestrator = Orchestrator(
             self.app, ports, code_version=self.code_version, options=self._options(), steps=InlineStepRunner
         )

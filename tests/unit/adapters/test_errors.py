@@ -1,10 +1,14 @@
 """Which of the SDK's errors mean: later, perhaps."""
 
+from typing import Any
+
 import pytest
 from botocore import exceptions
 from botocore.exceptions import ClientError
+from botocore.retries.standard import ThrottledRetryableChecker, TransientRetryableChecker
+from urllib3.exceptions import SSLError
 
-from durable.adapters.errors import translated
+from durable.adapters.errors import TRANSIENT, code_of, translated
 from durable.errors import StoreUnavailable
 
 
@@ -25,6 +29,9 @@ def client_error(code: str, status: int = 400) -> ClientError:
         exceptions.ReadTimeoutError(endpoint_url="u"),
         exceptions.ConnectionClosedError(endpoint_url="u"),
         exceptions.HTTPClientError(error="reset"),
+        exceptions.IncompleteReadError(actual_bytes=1, expected_bytes=2),
+        exceptions.FlexibleChecksumError(error_msg="other bytes"),
+        SSLError("bad record"),
     ],
     ids=str,
 )
@@ -49,3 +56,18 @@ def test_what_stays_wrong_is_raised_as_it_is(error: Exception) -> None:
     with pytest.raises(type(error)) as raised, translated("DynamoDB"):
         raise error
     assert raised.value is error
+
+
+def test_whatever_the_sdk_tries_again_may_pass() -> None:
+    checkers: list[Any] = [ThrottledRetryableChecker, TransientRetryableChecker]
+    tried_again = {
+        *checkers[0]._THROTTLED_ERROR_CODES,
+        *checkers[1]._TRANSIENT_ERROR_CODES,
+    }
+    assert tried_again <= TRANSIENT
+
+
+def test_sqs_is_understood_in_the_words_of_its_old_protocol() -> None:
+    assert code_of(client_error("AWS.SimpleQueueService.RequestThrottled")) == "RequestThrottled"
+    with pytest.raises(StoreUnavailable), translated("SQS"):
+        raise client_error("AWS.SimpleQueueService.RequestThrottled", 403)

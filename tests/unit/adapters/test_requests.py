@@ -92,6 +92,12 @@ def test_a_conflict_is_unavailable_even_beside_a_failed_condition(service: Servi
         service.requests.transact({"Put": {"Item": ITEM}})
 
 
+def test_a_transaction_that_was_cancelled_without_a_reason_is_unavailable(service: Service) -> None:
+    service.stub.add_client_error("transact_write_items", "TransactionCanceledException", http_status_code=400)
+    with pytest.raises(StoreUnavailable, match="no stated reason"):
+        service.requests.transact({"Put": {"Item": ITEM}})
+
+
 def test_a_fault_of_ours_in_a_transaction_is_raised_as_it_is(service: Service) -> None:
     service.cancels({"Code": "ValidationError"})
     with pytest.raises(ClientError, match="TransactionCanceled"):

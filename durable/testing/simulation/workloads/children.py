@@ -59,6 +59,8 @@ async def kid(ctx: Context, spec: Kid) -> str:
             return f"told {await ctx.wait_for_signal(GO)}"
         case "never":
             await ctx.wait_for_signal(NEVER)
+        case _:
+            pass
     await ctx.step(quick("last"), make, [])
     return "well"
 
@@ -78,11 +80,15 @@ async def family(ctx: Context, plan: Family) -> list[str]:
     await ctx.start_child(kid, Kid("never", nested=True), id=f"{me}-left")
     told = [
         *await asyncio.gather(
-            end_of(ctx, Kid("well"), f"{me}-well"), end_of(ctx, Kid("badly", 2.0), f"{me}-badly"), return_exceptions=False
+            end_of(ctx, Kid("well"), f"{me}-well"),
+            end_of(ctx, Kid("badly", 2.0), f"{me}-badly"),
+            return_exceptions=False,
         )
     ]
     winner = await ctx.race(
-        "first", Branch("never", end_of, Kid("never"), f"{me}-loser"), Branch("well", end_of, Kid("well", 4.0), f"{me}-winner")
+        "first",
+        Branch("never", end_of, Kid("never"), f"{me}-loser"),
+        Branch("well", end_of, Kid("well", 4.0), f"{me}-winner"),
     )
     told.append(winner.value)
     if plan.shares:
@@ -94,12 +100,12 @@ async def family(ctx: Context, plan: Family) -> list[str]:
 
 def plan(random: Random) -> Plan:
     """Two families with a child in common; one of them, or that child, may be ended from outside."""
+    one, two = Family(random.choice([1.0, 80.0])), Family(random.choice([1.0, 80.0]))
     acts = [
-        Act(random.uniform(0, 5), "start a family", lambda client: _start(client, "one", Family(random_pause[0]))),
-        Act(random.uniform(0, 40), "start a family", lambda client: _start(client, "two", Family(random_pause[1]))),
-        Act(random.uniform(10, 90), "tell the child", lambda client: _tell(client)),
+        Act(random.uniform(0, 5), "start a family", lambda client: _start(client, "one", one)),
+        Act(random.uniform(0, 40), "start a family", lambda client: _start(client, "two", two)),
+        Act(random.uniform(10, 90), "tell the child", _tell),
     ]
-    random_pause = [random.choice([1.0, 80.0]), random.choice([1.0, 80.0])]
     if random.random() < 0.5:
         whom, how = random.choice(["one", "two", SHARED]), random.choice(["graceful", "graceful", "terminate"])
         acts.append(Act(random.uniform(5, 60), f"{how} end of {whom}", lambda client: _end(client, whom, how)))
@@ -143,7 +149,13 @@ def _check_family(watch: Watch, run: Run | None) -> None:
     if run.status != "completed":
         raise Violation(f"children: {run.id} has ended as {run.status}: {run.error or run.reason}")
     shared = watch.last_of(SHARED)
-    expected = ["well", "failed", "well", watch.output_of(shared) if shared.status == "completed" else shared.status, "well"]
+    expected = [
+        "well",
+        "failed",
+        "well",
+        watch.output_of(shared) if shared.status == "completed" else shared.status,
+        "well",
+    ]
     if watch.output_of(run) != expected:
         raise Violation(f"children: {run.id} was told {watch.output_of(run)}, and {expected} is what happened")
 

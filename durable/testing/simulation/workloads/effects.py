@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import local
@@ -72,7 +72,7 @@ class Effects:
         self._served.task = task
 
     @contextmanager
-    def body(self) -> Iterator[StepTask]:
+    def body(self) -> Generator[StepTask]:
         """While the body of a remote step is run; gives its task."""
         task: StepTask = self._served.task
         self.performing.append(task)

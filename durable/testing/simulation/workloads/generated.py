@@ -11,6 +11,7 @@ from durable import codec
 from durable.context import Branch, Context
 from durable.errors import NonRetryableError
 from durable.options import Call
+from durable.step_context import step_context
 from durable.testing.simulation.violation import Violation
 from durable.testing.simulation.workloads.effects import app, effects, quick
 from durable.testing.simulation.workloads.endings import check_completed
@@ -53,21 +54,12 @@ def _part(random: Random, depth: int, numbers: Iterator[int]) -> Node:
 def value_of(node: Node) -> Any:
     """What a program returns, however it gets there."""
     parts = [value_of(part) for part in node.parts]
-    match node.kind:
-        case "step" | "flaky" | "call":
-            return node.number
-        case "sleep":
-            return 0
-        case "row" | "gather" | "join":
-            return parts
-        case "map":
-            return [parts[0], parts[0]]
-        case "loop":
-            return [parts[0]] * 3
-        case "try":
-            return [parts[0], "failed"]
-        case _:
-            return parts[0]
+    if not parts:
+        return 0 if node.kind == "sleep" else node.number
+    if node.kind in {"row", "gather", "join"}:
+        return parts
+    found = parts[0]
+    return {"map": [found] * 2, "loop": [found] * 3, "try": [found, "failed"]}.get(node.kind, found)
 
 
 def give(number: int) -> int:
@@ -78,8 +70,6 @@ def give(number: int) -> int:
 
 def give_at_second_attempt(number: int) -> int:
     """A step that fails first."""
-    from durable.step_context import step_context  # noqa: PLC0415
-
     effects.happen()
     if step_context().attempt == 1:
         raise ConnectionError
@@ -107,6 +97,20 @@ async def generated(ctx: Context, node: Node) -> Any:
 async def run(ctx: Context, node: Node) -> Any:
     """Runs a part of one."""
     name = f"{node.kind}-{node.number}"
+    if node.kind in LEAVES:
+        return await _run_leaf(ctx, node, name)
+    match node.kind:
+        case "row":
+            return [await run(ctx, part) for part in node.parts]
+        case "gather":
+            return [*await asyncio.gather(*(run(ctx, part) for part in node.parts))]
+        case "join":
+            return [*await ctx.join(name, *(Branch(f"b{place}", run, part) for place, part in enumerate(node.parts)))]
+        case _:
+            return await _run_block(ctx, node, name)
+
+
+async def _run_leaf(ctx: Context, node: Node, name: str) -> int:
     match node.kind:
         case "step":
             return await ctx.step(quick(name), give, node.number)
@@ -115,18 +119,9 @@ async def run(ctx: Context, node: Node) -> Any:
         case "call":
             policy = Call(name, backoff=SOON, timeout=40, pickup_timeout=60)
             return await ctx.call(policy, give_from_afar, node.number)
-        case "sleep":
+        case _:
             await ctx.sleep(node.number % 9, name=name)
             return 0
-        case "row":
-            return [await run(ctx, part) for part in node.parts]
-        case "gather":
-            return [*await asyncio.gather(*(run(ctx, part) for part in node.parts))]
-        case "join":
-            branches = {f"b{place}": Branch(f"b{place}", run, part) for place, part in enumerate(node.parts)}
-            return [*await ctx.join(name, *branches.values())]
-        case _:
-            return await _run_block(ctx, node, name)
 
 
 async def _run_block(ctx: Context, node: Node, name: str) -> Any:

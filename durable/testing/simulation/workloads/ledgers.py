@@ -40,6 +40,12 @@ class Ledger(BaseModel):
         self.lines.append(tag)
         return len(self.lines)
 
+    def draw(self, tag: str) -> int:
+        """Another number at every execution: what was answered must be what is kept."""
+        drawn = effects.notes["drawn"] = effects.notes.get("drawn", 0) + 1
+        self.lines.append(f"{tag}={drawn}")
+        return drawn
+
     async def add_slowly(self, ctx: Context, tag: str) -> int:
         """The same, after a step and a nap."""
         self.lines.append(await ctx.step(quick("note"), noted, tag))
@@ -74,7 +80,7 @@ def plan(random: Random) -> Plan:
         for name in ("one", "two")
     ]
     for number in range(random.randint(2, 5)):
-        method = random.choice([Ledger.add, Ledger.add, Ledger.refuse])
+        method = random.choice([Ledger.add, Ledger.draw, Ledger.draw, Ledger.refuse])
         acts.append(Act(random.uniform(0, 40), f"ask {number}", _asking(method, f"client-{number}")))
     if random.random() < 0.3:
         acts.append(Act(random.uniform(5, 30), "cancel", lambda client: client.cancel("two")))
@@ -115,16 +121,25 @@ def check(ending: Ending) -> None:
         if run.status != "completed":
             continue
         first, refused, third, fourth = watch.output_of(run)
-        for tag, answer in ((f"{name}-1", first), (f"{name}-refused", refused), (f"{name}-3", third), (f"{name}-4", fourth)):
+        for tag, answer in (
+            (f"{name}-1", first),
+            (f"{name}-refused", refused),
+            (f"{name}-3", third),
+            (f"{name}-4", fourth),
+        ):
             _check_answer(tag, answer, lines)
-        if [line for line in lines if line.startswith(name) and line != f"{name}-2"] != [f"{name}-{n}" for n in (1, 3, 4)]:
+        if [line for line in lines if line.startswith(name) and line != f"{name}-2"] != [
+            f"{name}-{n}" for n in (1, 3, 4)
+        ]:
             raise Violation(f"entities: {name} has asked in order, and the ledger says {lines}")
         if f"{name}-2" not in lines:
             raise Violation(f"entities: the signal of {name} has vanished")
 
 
 def _check_answer(tag: str, answer: int, lines: list[str]) -> None:
-    expected = -1 if tag not in lines else lines.index(tag) + 1
+    expected = next((int(line.partition("=")[2]) for line in lines if line.startswith(f"{tag}=")), -1)
+    if tag in lines:
+        expected = lines.index(tag) + 1
     if answer != expected:
         raise Violation(f"entities: {tag} was answered {answer}, and the ledger says {lines}")
 

@@ -58,10 +58,12 @@ async def limited(ctx: Context, patience: float) -> int:
         winner = await ctx.race("first", Branch("called", call, "perhaps", Work(8.0)), Branch("slept", nap))
         return winner.value
 
-    policy = Call("rated", backoff=SOON, timeout=40, pickup_timeout=60)
-    await asyncio.gather(
-        call(ctx, "one", Work(4.0)), call(ctx, "two", Work(1.0, fails=True)), perhaps(), ctx.call(policy, rated, Work())
-    )
+    async def thrice() -> None:
+        for number in range(3):
+            policy = Call(f"rated-{number}", backoff=SOON, timeout=40, pickup_timeout=60)
+            await ctx.call(policy, rated, Work())
+
+    await asyncio.gather(call(ctx, "one", Work(4.0)), call(ctx, "two", Work(1.0, fails=True)), perhaps(), thrice())
     return await call(ctx, "last", Work(1.0))
 
 
@@ -69,17 +71,24 @@ def plan(random: Random) -> Plan:
     """Three runs; one may be ended."""
     patience = random.choice([1.0, 12.0])
     acts = [
-        Act(random.uniform(0, 10), "start", lambda client, id=id: _start(client, id, patience))
-        for id in ("one", "two", "three")
+        Act(random.uniform(0, 10), "start", lambda client, name=name: _start(client, name, patience))
+        for name in ("one", "two", "three")
     ]
     if random.random() < 0.5:
-        end = random.choice([lambda client: client.cancel("two"), lambda client: client.terminate("two")])
-        acts.append(Act(random.uniform(5, 60), "end a run", end))
+        acts.append(Act(random.uniform(5, 60), "end a run", random.choice([_cancel, _terminate])))
     return Plan(acts=acts)
 
 
 def _start(client: Client, id: str, patience: float) -> None:
     client.start(limited, patience, id=id)
+
+
+def _cancel(client: Client) -> None:
+    client.cancel("two")
+
+
+def _terminate(client: Client) -> None:
+    client.terminate("two")
 
 
 def look(watch: Watch, call: PortCall) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from durable.client import Client
     from durable.model.entry import Entry
     from durable.model.run import Run
+    from durable.testing.simulation.seams import PortCall
     from durable.testing.simulation.watch import Watch
 
 
@@ -63,6 +64,7 @@ def perform(what: Work) -> Done:
         return Done(context.attempt)
 
 
+LOSER = "first/called/call-20"
 SOON = Backoff(2.0, factor=1)
 
 
@@ -82,7 +84,10 @@ async def remote(ctx: Context, seconds: float) -> list[int]:
 
     found = [
         *await asyncio.gather(
-            call(ctx, Work()), call(ctx, Work(16.0)), call(ctx, Work(41.0, beats=False)), call(ctx, Work(1.0, fails=True))
+            call(ctx, Work()),
+            call(ctx, Work(16.0)),
+            call(ctx, Work(41.0, beats=False)),
+            call(ctx, Work(1.0, fails=True)),
         )
     ]
     await ctx.race("first", Branch("called", call, Work(20.0)), Branch("slept", nap))
@@ -95,7 +100,8 @@ def plan(random: Random) -> Plan:
     """Two runs, of which one may be cancelled."""
     pause = random.choice([0.0, 2.0, 15.0])
     acts = [
-        Act(random.uniform(0, 10), "start", lambda client, id=id: _start(client, id, pause)) for id in ("one", "two")
+        Act(random.uniform(0, 10), "start", lambda client, name=name: _start(client, name, pause))
+        for name in ("one", "two")
     ]
     if random.random() < 0.4:
         acts.append(Act(random.uniform(5, 60), "cancel", lambda client: client.cancel("two")))
@@ -104,6 +110,19 @@ def plan(random: Random) -> Plan:
 
 def _start(client: Client, id: str, pause: float) -> None:
     client.start(remote, pause, id=id)
+
+
+def look(watch: Watch, call: PortCall) -> None:
+    """Before the code goes on after the race, the call that has lost it is closed."""
+    if call.name != "store.put_entry" or call.args[1].key != "call-2?1":
+        return
+    history = watch.lives[call.args[0]].history()
+    lost = [entry for entry in history.values() if entry.location == LOSER and entry.mark.startswith("?")]
+    if not lost or any(entry.location == LOSER and entry.messages for entry in history.values()):
+        return
+    row = watch.store.get_task(call.args[0], task_id_of(max(lost, key=attempt_of)))
+    if row is None or row.closed is None:
+        raise Violation(f"remote steps: {call.args[0]} goes on, and its call {LOSER} is not closed")
 
 
 def check(ending: Ending) -> None:
@@ -146,7 +165,9 @@ def _check_call(watch: Watch, run: Run, entries: Mapping[str, Entry]) -> None:
     for attempt in opened:
         ended = entries.get(f"@{attempt_of(attempt)}", result)
         if ended is not None and any(message.id != task_id_of(attempt) for message in ended.messages):
-            raise Violation(f"remote steps: {ended.key} of {run.id} has taken {ended.messages} for attempt {attempt.key}")
+            raise Violation(
+                f"remote steps: {ended.key} of {run.id} has taken {ended.messages} for attempt {attempt.key}"
+            )
     if result is not None and result.error is None and result.value is not None:
         if f'"attempt":{len(opened)}' not in result.value:
             raise Violation(f"remote steps: {result.key} of {run.id} is {result.value} after {len(opened)} attempts")
@@ -160,4 +181,4 @@ def _check_call(watch: Watch, run: Run, entries: Mapping[str, Entry]) -> None:
         raise Violation(f"remote steps: nobody has told the worker of {opened[-1].key} of {run.id} to stop: {row}")
 
 
-REMOTE = Workload(name="remote", plan=plan, check=check, rate=0.6, pace=0.3)
+REMOTE = Workload(name="remote", plan=plan, check=check, look=look, rate=0.6, pace=0.3)

@@ -61,7 +61,7 @@ def plan(random: Random) -> Plan:
         acts.append(
             Act(random.uniform(0, 20), f"start {number}", lambda client, n=number, job=job: _start(client, n, job))
         )
-    acts.append(Act(random.uniform(0, 20), "start a parent", lambda client: _start_parent(client)))
+    acts.append(Act(random.uniform(0, 20), "start a parent", _start_parent))
     if random.random() < 0.5:
         how = random.choice(["cancel", "terminate"])
         acts.append(Act(random.uniform(3, 40), f"{how} 1", lambda client: getattr(client, how)("alone-1")))
