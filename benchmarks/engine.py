@@ -1,10 +1,11 @@
-"""Measures the engine on the in-memory ports: CPU per step forward and on replay, turns a second, import times.
+"""Measures the engine on the in-memory ports: CPU per step forward and on replay, turns a second, fan-in, import times.
 
 Prints one JSON line a measurement. Numbers of one machine compare only with others of the same run.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import itertools
 import json
@@ -22,6 +23,7 @@ from durable.engine.opening import open_execution
 from durable.engine.orchestrator import Delivery, Orchestrator
 from durable.model.history import unpacked
 from durable.ports import Ports
+from durable.testing import TestEnvironment
 
 app = App("benchmark")
 TARGETS = {"forward_us": 50.0, "replay_us": 5.0, "import_ratio": 1.15}
@@ -46,6 +48,35 @@ async def sleeps(ctx: Context, n: int) -> None:
     """So many turns that only sleep."""
     for _ in range(n):
         await ctx.sleep(60)
+
+
+@app.remote_step
+def remote_work(n: int) -> int:
+    """The cheapest remote step there is."""
+    return n
+
+
+async def one_call(ctx: Context, n: int) -> int:
+    """An item of a map."""
+    return await ctx.call(remote_work, n)
+
+
+@app.workflow
+async def calls(ctx: Context, n: int) -> int:
+    """So many remote steps, ten at a time."""
+    return sum(await ctx.map("calls", range(n), one_call))
+
+
+@app.workflow
+async def child(ctx: Context, n: int) -> int:  # noqa: ARG001 - as every workflow
+    """The cheapest run there is."""
+    return n
+
+
+@app.workflow
+async def children(ctx: Context, n: int) -> int:
+    """So many children side by side."""
+    return sum(await asyncio.gather(*(ctx.child(child, i) for i in range(n))))
 
 
 class World:
@@ -118,6 +149,21 @@ def measure_turns(n: int) -> dict[str, Any]:
     return {"measure": "turns", "n": n, "turns_per_second": round(turns / (time.process_time() - began))}
 
 
+def measure_fan_in(n: int = 1_000) -> dict[str, Any]:
+    """CPU for each of so many results from elsewhere, workers and queues of the test kit included.
+
+    Results come ten at a time, and each such turn replays those before: the cost of one grows with their number.
+    """
+    measured: dict[str, Any] = {"measure": "fan_in", "n": n}
+    for workflow, name in ((calls, "fan_in_1000_us"), (children, "fan_in_1000_children_us")):
+        env = TestEnvironment(app)
+        gc.collect()
+        began = time.process_time()
+        assert env.start(workflow, n, id="run").result() == sum(range(n))
+        measured[name] = round((time.process_time() - began) / n * 1e6)
+    return measured
+
+
 def measure_import(module: str, tries: int = 5) -> dict[str, Any]:
     """Import time of a handler as a ratio to boto3 alone: the best of a few, side by side."""
     mine = min(_import_seconds(module) for _ in range(tries))
@@ -141,6 +187,7 @@ def main() -> None:
     """Prints every measurement, with what it is meant to stay under."""
     results = [measure_steps(n) for n in (100, 1_000, 10_000)]
     results.append(measure_turns(500))
+    results.append(measure_fan_in())
     results += [measure_import(f"handlers.{name}") for name in ("orchestrator", "maintenance", "api")]
     for result in results:
         targets = {f"{name}_target": TARGETS[name] for name in TARGETS if name in result}

@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.ledger import Budget, charge
+from durable.engine.maintenance import Maintenance
+from durable.engine.retention import expire
 from durable.model.entry import Entry
 from durable.model.envelope import Start
 from durable.model.message import StoredMessage
@@ -65,7 +67,15 @@ STORE: Final = {
     "append_stream": Budget(1, 1),
     "read_stream, 10 chunks of 100 bytes": Budget(1, 0, 1),
     "blocked_runs": Budget(4, 0, 2),
-    "delete_run, 4 items": Budget(8, 6, 4),
+    "settle, completed, kept for 30 days": Budget(1, 4),
+    "expired_runs": Budget(4, 0, 2.5),
+    "mark_for_deletion": Budget(1, 1),
+    "postpone_deletion": Budget(1, 3),
+    "empty_run, 2 items": Budget(3, 2, 2),
+    "delete_run, 4 items": Budget(8, 7, 6),
+    # Beside those: two looks, the mark, and a look for objects in the bucket, which is no request to DynamoDB.
+    "a run is deleted whose retention is over": Budget(10, 6, 7),
+    "a sweep of a system at rest": Budget(16, 0, 8),
     "list_runs, 50 of one workflow": Budget(4, 0, 4),
     "due_runs": Budget(4, 0, 2.5),
     "runs.send": Budget(1, 0),
@@ -174,7 +184,28 @@ def ending_and_going_on(world: Emulated, ledger: Ledger) -> None:
     )
     settled("stuck", "blocked")
     measure("blocked_runs", lambda: store.blocked_runs(not_under="2", limit=100))
-    settled("deleted", "completed")
+    settled("kept", "completed", now + 30 * 86_400)
+    run = runs.begun("kept-2")
+    kept = Settlement(status="completed", at=now, started_at=now, due_at=now + 30 * 86_400)
+    op = "settle, completed, kept for 30 days"
+    measure(op, lambda: store.settle("kept-2", epoch=run.epoch, wakes=0, settlement=kept))
+    measure("postpone_deletion", lambda: store.postpone_deletion("kept-2", epoch=run.epoch, until=now + 40 * 86_400))
+    measure("expired_runs", lambda: store.expired_runs(before=now + 31 * 86_400, limit=100))
+    measure("mark_for_deletion", lambda: store.mark_for_deletion("kept-2", epoch=run.epoch, now=now))
+    for n in range(1, 3):
+        store.put_entry("kept-2", runs.entry(paged, n))
+    world.counter.take()
+    measure("empty_run, 2 items", lambda: store.empty_run("kept-2"))
+    settled("over", "completed", now - 1)
+    for n in range(1, 3):
+        store.put_entry("over", runs.entry(paged, n))
+    world.counter.take()
+    measure("a run is deleted whose retention is over", lambda: expire(world.ports, "over"))
+    maintenance = Maintenance(world.ports, code_version="1")
+    maintenance.sweep()
+    world.counter.take()
+    measure("a sweep of a system at rest", maintenance.sweep)
+    settled("deleted", "completed", now + 1)
     for n in range(1, 3):
         store.put_entry("deleted", runs.entry(paged, n))
     store.put_reply("deleted", "m1", "done", expires_at=now)

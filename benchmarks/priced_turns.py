@@ -42,7 +42,6 @@ TURNS: Final = {
 }
 
 
-
 app = App("budget")
 APPROVE = Signal("approve", str)
 
@@ -69,7 +68,6 @@ async def approval(ctx: Context) -> str:
     return first + second
 
 
-
 @app.remote_step
 def charge_elsewhere(number: int) -> dict[str, object]:
     """The same step, performed by a worker."""
@@ -86,7 +84,6 @@ async def one_call(ctx: Context) -> str:
 async def three_calls(ctx: Context) -> str:
     """Three of them side by side."""
     return str(len(await asyncio.gather(*(ctx.call(charge_elsewhere, n) for n in range(3)))))
-
 
 
 def turns(world: Emulated, ledger: Ledger) -> None:

@@ -13,6 +13,7 @@ come at the same moment find each other, perhaps twice, under one message id.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,8 @@ from durable.model.subscription import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from durable.app import App
     from durable.model.entry import Entry
     from durable.model.envelope import Publish
@@ -43,6 +46,9 @@ PAGE: Final = 100
 
 PAGES: Final = 5
 """After so many pages the next invocation goes on: one event must not hold up its batch for long."""
+
+TOGETHER: Final = 1.0
+"""Operations of a run that began to wait within this time did so in one turn, in seconds."""
 
 RESERVE: Final = 5.0
 """Or when less than this is left, in seconds."""
@@ -97,12 +103,12 @@ def publish(app: App, ports: Ports, event: Publish, *, accepted_at: float, ends:
             ports.store.put_buffered(_kept(event))
     payload = codec.decode(event.body, codec.UNTYPED)
     cursor = event.cursor
-    told: set[str] = set()
+    told: dict[str, float] = {}
     for _ in range(PAGES):
         page = ports.store.subscriptions(event.event, cursor=cursor, limit=PAGE)
         for subscription in page.subscriptions:
             if subscription.awaited.fits(payload) and _tell(ports, event, subscription, told):
-                told.add(subscription.run_id)
+                told.setdefault(subscription.run_id, subscription.since)
         cursor = page.cursor
         if cursor is None or ends - ports.clock.monotonic() < RESERVE:
             break
@@ -113,8 +119,13 @@ def publish(app: App, ports: Ports, event: Publish, *, accepted_at: float, ends:
         ports.store.close_buffered(_kept(event))
 
 
-def _tell(ports: Ports, event: Publish, subscription: Subscription, told: set[str]) -> bool:
-    """Sends the event to a run, unless the run has ended or has had it before it began to wait here."""
+def _tell(ports: Ports, event: Publish, subscription: Subscription, told: Mapping[str, float]) -> bool:
+    """Sends the event to a run, unless the run has ended or has had it before it began to wait here.
+
+    Several operations of a run get it that waited before it was accepted, or that were listed together; of all others
+    the first. To be on the list together is not enough: an invocation that had lost the run may have put on it what is
+    long over. `told` is since when the run waits that was told just now.
+    """
     run_id, location = subscription.run_id, subscription.location
     run = ports.store.get(run_id)
     if run is None or run.ended:  # an invocation that had lost the run has listed it
@@ -123,9 +134,9 @@ def _tell(ports: Ports, event: Publish, subscription: Subscription, told: set[st
     now = ports.clock.now()
     expires_at = now + max(event.buffer, 0.0) + TAKEN_SECONDS
     taken = ports.store.take_event(event.event, event.id, run_id, location, at=event.at, expires_at=expires_at)
-    at_once = taken.location == location or run_id in told  # what is listed together waits together
-    # No clocks are compared here: what a run records of a message is not earlier than the message.
-    if not at_once and subscription.since >= taken.at:
+    together = abs(told.get(run_id, -math.inf) - subscription.since) < TOGETHER
+    # What a run records of a message is never earlier than the message, however much its clock is behind.
+    if taken.location != location and not together and subscription.since >= taken.at:
         return False
     message_id = event_message_id(event.id, location)
     ports.runs.send(

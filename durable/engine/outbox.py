@@ -82,7 +82,7 @@ def pay(app: App, ports: Ports, run: Run, entries: Sequence[Entry] | None = None
                     name=watcher.location,
                     kind="child",
                     body=end,
-                )  # fmt: skip
+                )
             )
     if run.lane is not None:
         leave(ports, run.lane, run.lineage or run.id)

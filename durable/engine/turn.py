@@ -95,8 +95,7 @@ class Turns:
 
     def _go(self, lease: Lease, longest: float) -> None:
         run, loaded = load(self.ports, lease.run, self.cache, self.options)
-        if loaded.unreadable is not None:
-            self._unreadable(lease, PayloadUnreadable(loaded.unreadable))
+        if self._blocked_unread(lease, loaded):
             return
         run = with_deadline(self.app, run, self.ports.clock.now())
         lease = Lease(run, lease.ends)
@@ -264,8 +263,11 @@ class Turns:
         if moved is not None:  # perhaps somebody asks for its end
             self._blocked(lease.knowing(moved), loaded, writer, misuse)
 
-    def _unreadable(self, lease: Lease, problem: PayloadUnreadable) -> None:
-        """The run is blocked, whatever is asked of it: nobody knows what there is to undo or to end."""
+    def _blocked_unread(self, lease: Lease, loaded: Loaded) -> bool:
+        """Blocks a run whose history cannot be read, whatever is asked of it: nobody knows what there is to undo or to end."""
+        if loaded.unreadable is None:
+            return False
+        problem = PayloadUnreadable(loaded.unreadable)
         log.error("run %s: %s", lease.run.id, problem)
         settlement = settling.blocked(lease.run, problem, self.code_version, self.ports.clock.now())
         epoch, wakes = lease.run.epoch, lease.run.wakes
@@ -273,7 +275,7 @@ class Turns:
             answer = self.ports.store.settle(lease.run.id, epoch=epoch, wakes=wakes, settlement=settlement)
             if isinstance(answer, Settled):
                 call_for(lease.run, settlement)
-                return
+                return True
             wakes = answer.wakes
 
     def _stop(self, lease: Lease, loaded: Loaded, writer: EntryWriter, ending: Ending) -> None:

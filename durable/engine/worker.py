@@ -192,6 +192,10 @@ class _Batch:
             return
         left = picked_up.left
         timeout = min(left, self._ends - self._ports.clock.monotonic())
+        if timeout <= 0:  # it stood still for longer than it had: that says nothing of the body
+            log.warning("run %s: %s comes back: this invocation is over", task.run_id, task.id)
+            self._failed.append(delivery.id)
+            return
         if timeout < ENOUGH * left:
             log.warning(
                 "run %s: %s has %.0f s left of its timeout, but this invocation has %.0f s", task.run_id, task.id, left, timeout

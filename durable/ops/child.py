@@ -274,9 +274,7 @@ def _output(location: str, end: Ended, workflow: Workflow[Any, Any]) -> Any:
     try:
         return codec.decode(end.output, workflow.output_type)
     except ValueError as error:
-        raise UndecodableHistory(
-            location, codec.type_name(workflow.output_type), codec.reason_of(error)
-        ) from None
+        raise UndecodableHistory(location, codec.type_name(workflow.output_type), codec.reason_of(error)) from None
 
 
 def _result(location: str, entry: Entry, workflow: Workflow[Any, Any]) -> Any:
@@ -288,4 +286,3 @@ def _result(location: str, entry: Entry, workflow: Workflow[Any, Any]) -> Any:
 
 def _without_error(end: Ended) -> ErrorInfo:
     return ErrorInfo(type="Exception", module="builtins", message=f"it ended as {end.status}")
-

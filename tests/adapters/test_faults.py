@@ -88,7 +88,7 @@ def test_a_fault_is_overcome_or_told_and_leaves_nothing_behind(name: str, place:
             briefly = name in SLOW or operation in calls[:call]
             like_any = ALIKE[(list(SCENES).index(name) + call) % len(ALIKE)]
             for fault in FAULTS[service]:
-                met = fault.name in BRIEFLY or not briefly and (fault.name == like_any or fault.name not in ALIKE)
+                met = fault.name in BRIEFLY or (not briefly and (fault.name == like_any or fault.name not in ALIKE))
                 if met and fault.applies_to(operation):
                     check(name, service, place, fault, call, undisturbed)
 

@@ -30,7 +30,7 @@ ORDER = orders.Order(order_id="A-1", customer="ada@example.com", items=[orders.I
 BELOW = {"burst": 1, "every": 2}
 """Every second request fails; botocore tries again, and nobody above learns of it."""
 
-ABOVE = [{"burst": 3, "every": every} for every in (23, 31, 40)]
+ABOVE = [{"burst": 3, "every": every} for every in (23, 40)]
 """As many in a row as botocore tries: one call in so many is given up.
 
 Not more often: the environment looks at the indexes too, as nobody does on AWS, and must get through in between.

@@ -1,25 +1,28 @@
 """Blobs: bytes under keys, the same from every adapter."""
 
-from collections.abc import Iterator
+from itertools import count
+from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from durable.adapters.memory import MemoryBlobs
 from durable.adapters.s3 import S3Blobs
 from durable.ports import Blobs
+from tests.contract.conftest import ADAPTERS
+from tests.contract.worlds import AwsWorld
+
+NAMES = (f"blobs-{n}" for n in count())
 
 
-@pytest.fixture(params=["memory", pytest.param("moto", marks=pytest.mark.moto)])
-def blobs(request: pytest.FixtureRequest) -> Iterator[Blobs]:
+@pytest.fixture(params=ADAPTERS)
+def blobs(request: pytest.FixtureRequest) -> Blobs:
     if request.param == "memory":
-        yield MemoryBlobs()
-        return
-    with mock_aws():
-        s3 = boto3.client("s3", region_name="us-east-1")
-        s3.create_bucket(Bucket="blobs")
-        yield S3Blobs(lambda: s3, "blobs")
+        return MemoryBlobs()
+    world: AwsWorld = request.getfixturevalue(f"{request.param}_tables")
+    s3, bucket = world.clients.make_s3(), next(NAMES)
+    where: Any = {"LocationConstraint": s3.meta.region_name}
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=where)
+    return S3Blobs(lambda: s3, bucket)
 
 
 def test_what_is_put_is_got(blobs: Blobs) -> None:

@@ -27,9 +27,26 @@ def test_a_request_with_a_token_needs_no_signature_and_is_refused_by_the_functio
     assert "title" in answer, "a problem document: the gateway's own refusal has a message and no more"
 
 
-@pytest.mark.parametrize("path", ["/hooks", "/callbacks/no-token", "/tasks", "/queues/default/claim"])
-def test_every_other_path_needs_a_signature(deployment: Deployment, path: str) -> None:
-    assert deployment.request("POST", path, {}, signed=False)[0] == 403
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("POST", path) for path in ("/hooks", "/callbacks/no-token", "/tasks", "/queues/default/claim")),
+        *(("POST", path) for path in ("/runs", "/runs/x/cancel", "/runs/x/messages", "/events/paid")),
+        *(
+            ("GET", path)
+            for path in ("/runs", "/runs/x", "/runs/x/history", "/workflows", "/callbacks/no-token/complete")
+        ),
+        ("DELETE", "/runs/x"),
+        ("DELETE", "/hooks/no-token"),
+    ],
+)
+def test_every_other_path_needs_a_signature(deployment: Deployment, method: str, path: str) -> None:
+    body = {} if method == "POST" else None
+    assert deployment.request(method, path, body, signed=False)[0] == 403
+    forged = {
+        "Authorization": "AWS4-HMAC-SHA256 Credential=AKIA/20260101/eu-central-1/execute-api/aws4_request, Signature=0"
+    }
+    assert deployment.request(method, path, body, signed=False, headers=forged)[0] == 403
 
 
 def test_links_lead_to_the_api_and_the_secret_that_signs_them_is_there(deployment: Deployment) -> None:

@@ -1,11 +1,10 @@
 """What is on its way counts: a run gives no attempt up whose worker has told its result."""
 
-from typing import Any
-
 import pytest
 
 from durable import App, Call, Context
-from durable.model.task import DONE, TaskOutcome, task_from
+from durable.model.envelope import Deliver
+from durable.model.task import DONE, StepTask, TaskOutcome, task_from
 from durable.testing import TestEnvironment
 
 app = App("calls")
@@ -39,7 +38,5 @@ def test_an_attempt_whose_result_is_on_its_way_is_not_made_again(arrives: bool) 
         assert handle.result() == ("by hand" if arrives else "by the worker")
 
 
-def message_of(task: Any, outcome: TaskOutcome) -> Any:
-    from durable.model.envelope import Deliver
-
+def message_of(task: StepTask, outcome: TaskOutcome) -> Deliver:
     return Deliver(run_id=task.run_id, id=task.id, name=task.location, kind="result", body=outcome.to_text())

@@ -132,7 +132,7 @@ def test_late_reports_are_not_handed_on_from_run_to_run() -> None:
             env.world.services.runs.send(late)
         env.run_until_idle()
         assert env.get("r").id == "r~4"
-        assert [message.name for message in env.ports.store.load("r~4", mailbox_only=True).messages] == [opened.location]
+        assert [message.kind for message in env.ports.store.load("r~4", mailbox_only=True).messages] == ["result"]
 
 
 # Slots

@@ -150,11 +150,6 @@ def test_a_child_of_another_input_is_not_adopted(workflow: Any) -> None:
 
 
 @app.workflow
-async def failing(ctx: Context) -> str:
-    raise NonRetryableError("as always")
-
-
-@app.workflow
 async def catches(ctx: Context) -> str:
     await ctx.step(Step("number").undo(undo), number)
     try:
@@ -268,7 +263,9 @@ class DiesAt:
 
 
 @pytest.mark.parametrize(
-    "workflow", [child_failed, handle_failed, entity_failed, call_failed, event_open, child_open], ids=lambda it: it.name
+    "workflow",
+    [child_failed, handle_failed, entity_failed, call_failed, event_open, child_open],
+    ids=lambda it: it.name,
 )
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("number", range(1, 16))

@@ -273,7 +273,9 @@ def test_a_run_whose_successor_has_not_copied_its_messages_stays_whole() -> None
 # Whatever happens in between
 
 
-def test_ops_01_a_deletion_that_is_cut_short_anywhere_is_completed_by_the_next_sweep(world: World, stored: Stored) -> None:
+def test_ops_01_a_deletion_that_is_cut_short_anywhere_is_completed_by_the_next_sweep(
+    world: World, stored: Stored
+) -> None:
     calls = 1
     while True:
         env = world(app)

@@ -11,7 +11,7 @@ from durable.testing.simulation.workloads.generated import LEAVES, TREES, Node, 
 from tests.simulation.mutations import Mutation
 from tests.simulation.search import ALL_MUTATIONS, found_by
 
-MANY = 40
+MANY = 120
 """Seeds of each workload: a few seconds; `make soak` and `python -m durable.testing.simulation --seeds N` run more."""
 
 STAGE = Stage()

@@ -1,1 +1,1 @@
-"""A model test of the turn protocol on the real engine: one run, or one lineage, and every interleaving that fits into many seeds."""
+"""A model test of the protocols on the real engine: runs alone and with others, and every interleaving that fits into many seeds."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from durable.testing.simulation.violation import Violation
 
 if TYPE_CHECKING:
+    from durable.adapters.memory import MemoryStore
     from durable.model.run import Run
     from durable.testing.simulation.life import Life
     from durable.testing.simulation.watch import Watch
@@ -34,6 +35,15 @@ def _check_asleep(run: Run, life: Life, *, fine: bool) -> None:
 
 def _reads(run: Run, channel: str) -> bool:
     return channel in run.waiting_for or ("*" in run.waiting_for and channel.startswith("signal:"))
+
+
+def maintenance_is_needed(store: MemoryStore, code_version: str, soon: float) -> bool:
+    """Whether maintenance will find something to do."""
+    return bool(
+        store.due_runs(before=soon, limit=1)
+        or store.due_lanes(before=soon, limit=1)
+        or store.blocked_runs(not_under=code_version, limit=1)
+    )
 
 
 def check_all_ended(watch: Watch) -> None:

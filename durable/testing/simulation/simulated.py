@@ -21,7 +21,7 @@ from durable.testing.simulation.callers import Callers
 from durable.testing.simulation.fleet import Fleet
 from durable.testing.simulation.luck import Luck
 from durable.testing.simulation.queues import Queues, is_mere_wake
-from durable.testing.simulation.quiet import check_quiet
+from durable.testing.simulation.quiet import check_quiet, maintenance_is_needed
 from durable.testing.simulation.script import Script
 from durable.testing.simulation.seams import told_of_calls
 from durable.testing.simulation.violation import Violation
@@ -231,8 +231,6 @@ class Simulation:
         self._note(f"actor {self._entered}: {what}")
         self._active.append(Activity(self._entered, actor, container, source, received))
 
-    # What happens to an activity
-
     def _go_on(self, activity: Activity) -> Activity | None:
         risky = activity.actor.before in RISKY
         if self._luck.fails(0.05 if risky else 0.03) or self._client_dies(activity):
@@ -330,20 +328,14 @@ class Simulation:
         """Maintenance may still have something to do; without faults it must not be needed."""
         fine = self.weather.faults == 0
         check_quiet(self.watch, fine=fine)
-        if self._maintained and self._maintenance_is_needed():
+        soon = self.clock.now() + PATIENCE
+        if self._maintained and maintenance_is_needed(self.store, self._fleet.code_version, soon):
             return
         if self._outside.when_quiet(self.watch):
             return
         if self.workload.plan is None:
             raise Violation(f"I5: nothing can wake the run: {self.watch}")
         self._is_quiet = True
-
-    def _maintenance_is_needed(self) -> bool:
-        code, soon = self._fleet.code_version, self.clock.now() + PATIENCE
-        return bool(
-            self.store.due_runs(before=soon, limit=1) or self.store.due_lanes(before=soon, limit=1)
-            or self.store.blocked_runs(not_under=code, limit=1)
-        )  # fmt: skip
 
     def _check_end(self) -> None:
         fine = self.weather.faults == 0

@@ -109,5 +109,7 @@ class FailedTurns(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
+        if error is None and " is blocked: " in record.getMessage():
+            return  # perhaps old code met what new code has recorded: that no run stays so is seen in the end
         if not isinstance(error, StoreUnavailable):
             self.found.append(error or Violation(record.getMessage()))
