@@ -22,7 +22,7 @@ DurableError
 ├── Misuse                       a rule of the framework was broken: the run is blocked, nothing is lost
 │   ├── Diverged · DuplicateName · UnawaitedOperation · OperationInsideStep · NotAllowedInWorkflow
 │   ├── Deadlock · BusyLoop · StepTooLong · UnknownWorkflow · UnknownEntityVersion · UndecodableHistory · NotAvailable
-│   ├── UnansweredUpdate · UpdateAnswered
+│   ├── UnansweredUpdate · UpdateAnswered · RunawayContinuation
 │   ├── HistoryFull              the history has as many entries as it may
 │   ├── PayloadUnreadable · SealingFailed   the app's codec, or the bucket, does not give a value back, or take it
 ├── refusals, raised to callers before anything is stored
@@ -498,6 +498,17 @@ class RunEnded(DurableError):
         self.run_id = run_id
         self.status = status
         super().__init__(f'run "{run_id}" has ended ({status})' + (f". {instead}" if instead else ""))
+
+
+class RunawayContinuation(Misuse):
+    """A run has continued as new a thousand times and more, about as fast as it could."""
+
+    def __init__(self, generations: int, seconds: float) -> None:
+        self.generations = generations
+        super().__init__(
+            f"the run has continued as new {generations:,} times within {seconds:,.0f} s: it seems to wait for nothing. Let each "
+            "round wait or sleep, or do its work in ctx.loop(...). After a deployment, or when it is resumed, it goes on."
+        )
 
 
 class LaneFull(DurableError):

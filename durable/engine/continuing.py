@@ -20,7 +20,7 @@ from durable.engine.opening import begun, python_minor
 from durable.engine.outbox import pay, with_debts_of_continued
 from durable.engine.retention import retained
 from durable.engine.settling import as_settled
-from durable.errors import Misuse, StoreUnavailable
+from durable.errors import Misuse, RunawayContinuation, StoreUnavailable
 from durable.model.envelope import Deliver, Start
 from durable.model.ids import generation_id, generation_of
 from durable.model.run import Carried, Settlement, pending_run
@@ -42,6 +42,11 @@ NAMED: Final = 50
 """Messages that a run record names; it is read by every turn, so the rest is copied at once."""
 
 NUMBERS_TRIED: Final = 20
+
+PACED: Final = 1_000
+"""So often the pace of a lineage is looked at, in generations."""
+SECONDS_A_GENERATION: Final = 1.0
+"""A lineage that continues faster than this on average, and does not wait in between, does nothing but continue."""
 
 
 class NoNumberFree(Misuse):
@@ -72,6 +77,7 @@ class Handover:
         unread = [message for message in unread if message.awaits_consumption]  # the others are about what ends here
         self._bury(entries)
         first = generation_of(self._run.id, self._run.lineage) + 1
+        self._check_pace(first, entries)
         for number in range(first, first + NUMBERS_TRIED):
             successor, stored_input = self._successor(operation, generation_id(self._lineage, number), annotations)
             if not self._copy(successor.id, unread[NAMED:]):
@@ -99,6 +105,15 @@ class Handover:
             f'run "{self._run.id}" cannot continue: other runs have the next {NUMBERS_TRIED} numbers of its lineage'
         )
         raise NoNumberFree(message)
+
+    def _check_pace(self, generation: int, entries: Sequence[Entry]) -> None:
+        """Raises RunawayContinuation: looked at once in a thousand generations, so it costs nothing."""
+        if generation % PACED != 0 or any(entry.messages or entry.kind == "sleep" for entry in entries):
+            return
+        first = self._ports.store.get(self._lineage)
+        age = None if first is None else self._ports.clock.now() - first.created_at
+        if age is not None and age < generation * SECONDS_A_GENERATION:
+            raise RunawayContinuation(generation, age)
 
     def _bury(self, entries: Sequence[Entry]) -> None:
         """The successor does not see our entries, and a message may come twice."""

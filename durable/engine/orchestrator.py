@@ -139,6 +139,9 @@ class Orchestrator:
         ids = [envelope.id for _, envelope in group if isinstance(envelope, Deliver)]
         if ids:
             self._ports.store.delete_messages(run_id, ids)
+            if self._ports.store.get(run_id) is not None:  # created while we deleted: they must come again
+                message = f'run "{run_id}" was created just now; messages to it are delivered again'
+                raise StoreUnavailable(message)
             log.warning("run %s does not exist: %d messages to it are dropped", run_id, len(ids))
 
     def _handle_other(self, delivery: Delivery, envelope: Pump | Publish, ends: float) -> None:

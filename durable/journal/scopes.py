@@ -49,6 +49,23 @@ class Scope:
 current_scope: ContextVar[Scope] = ContextVar("durable_scope")
 
 
+class Entered:
+    """`with Entered(scope):` what the code calls is in that scope."""
+
+    __slots__ = ("_scope", "_token")
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def __enter__(self) -> None:
+        self._token = current_scope.set(self._scope)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A coroutine of an invocation that died is dropped, and closed in whatever context: nothing is to be put back.
+        if kind is not GeneratorExit:
+            current_scope.reset(self._token)
+
+
 @lru_cache(1024)
 def shortened(keys: str) -> str:
     """Branch keys as entries carry them: as they are, or a hash where they are long."""

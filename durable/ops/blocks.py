@@ -16,7 +16,7 @@ from durable.errors import (
     RollbackError,
     StepFailed,
 )
-from durable.journal import Journal, Scope, current_scope, unawaited
+from durable.journal import Entered, Journal, Scope, unawaited
 from durable.model.entry import FailureKind
 from durable.values import Failed, Source
 
@@ -25,11 +25,8 @@ ROLLBACK: Final[FailureKind] = "rollback"
 
 async def run_within(journal: Journal, scope: Scope, body: Callable[[], Awaitable[Any]]) -> Any:
     """Runs a block's body in its scope; an operation that it called and did not await stops the run."""
-    token = current_scope.set(scope)
-    try:
+    with Entered(scope):
         value = await body()
-    finally:
-        current_scope.reset(token)
     if scope.unawaited:
         journal.loop.fail(unawaited(scope))
     return value

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from durable import codec, failures
 from durable.errors import ErrorInfo, UndecodableHistory
-from durable.journal import Journal, Scope, current_scope, unawaited
+from durable.journal import Entered, Journal, Scope, unawaited
 from durable.model.entity import CALL, SERVED, Answer, Caller, EntityCall, Held, answer_from, call_from, held_from
 from durable.model.sending import RecordedSend, recorded_send_from
 from durable.ops.dispatched import ABANDONED, DispatchedOperation
@@ -215,13 +215,10 @@ async def serve(host: Host, first: Held, perform: Perform) -> NoReturn:
 async def _one(host: Host, scope: Scope, held: Held, perform: Perform) -> Held:
     journal = host.journal
     created = journal.loop.created
-    token = current_scope.set(scope)
-    try:
+    with Entered(scope):
         timer = held.next_timer
         due_at = None if timer is None else held.timers[timer].due_at
         held = await perform(held, await NextCallOperation(host, due_at))
-    finally:
-        current_scope.reset(token)
     await end_tasks(journal, scope, created)
     if scope.unawaited:
         journal.loop.fail(unawaited(scope))

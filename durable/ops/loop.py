@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, get_args, get_origin
 
 from durable import codec
-from durable.journal import Journal, Scope, current_scope, unawaited
+from durable.journal import Entered, Journal, Scope, unawaited
 from durable.ops.operation import Block, Host
 from durable.ops.progress import LoopRecord, end_tasks, outliving
 from durable.options import MISSING
@@ -92,17 +92,14 @@ class _Loop:
     async def _iterate(self, iteration: int, state: Any) -> Break[Any] | Continue[Any]:
         scope = self._scope.within(f"{self._location}[{iteration}]/")
         created = self._journal.loop.created
-        token = current_scope.set(scope)
-        try:
-            outcome: Break[Any] | Continue[Any] | None
+        outcome: Break[Any] | Continue[Any] | None
+        with Entered(scope):
             running: Any = self._run_body() if state is MISSING else self._run_body(state)
             if not hasattr(running, "__await__"):  # the annotation may lie
                 raise TypeError(
                     f'the body of loop "{self._name}" must be async def: it gave {_shown(running)} instead of a coroutine'
                 )
             outcome = await running
-        finally:
-            current_scope.reset(token)
         await end_tasks(self._journal, scope, created)
         if scope.unawaited:
             self._journal.loop.fail(unawaited(scope))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ Recovery = Literal["redelivery", "maintenance"]
 """Who wakes a run whose invocation died: the queue that delivers again, or, its wake being lost too, maintenance."""
 
 RUN_ID: Final = "matrix"
+ATTEMPTS: Final = re.compile(r"after \d+ attempts?")
+"""A crash costs an attempt: an error that tells how many there were is the same error."""
 SHOWN: Final = 10
 AFTERMATH_SECONDS: Final = 600.0
 """What other runs have left to do once the run has ended: long enough to recover twice from a crash."""
@@ -85,6 +88,10 @@ class Ending:
     """Location, kind and value, or error, of every result."""
 
 
+Compare = Callable[["Mapping[str, Ending]", "Mapping[str, Ending]"], "Sequence[str]"]
+"""Given how the runs ended without trouble and with it, by their ids; what is wrong, if anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class CrashMatrix:
     """What was tried."""
@@ -106,8 +113,13 @@ def run(
     *,
     script: Script = no_messages,
     recoveries: Sequence[Recovery] = ("redelivery", "maintenance"),
+    compare: Compare | None = None,
 ) -> CrashMatrix:
-    """Raises AssertionError naming the troubles after which outcome or history were not those of the clean run."""
+    """Raises AssertionError naming the troubles after which outcome or history were not those of the clean run.
+
+    `compare` names what is wrong with how the runs have ended, for a workflow that may end otherwise after a crash.
+    """
+    compare = compare or _differences
     environment = new_environment()
     clean = _play(environment, workflow, input, script)
     if environment.repairs:
@@ -125,7 +137,7 @@ def run(
         environment = new_environment()
         trouble.plan(environment)
         try:
-            wrong += [f"{trouble}: {text}" for text in _differences(clean, _play(environment, workflow, input, script))]
+            wrong += [f"{trouble}: {text}" for text in compare(clean, _play(environment, workflow, input, script))]
         except (AssertionError, Deadlock) as failure:
             wrong.append(f"{trouble}: {failure}")
         repeated += environment.world.executions.total() - executed
@@ -166,7 +178,7 @@ def _ending(ports: Ports, run_id: str, epochs: Sequence[str]) -> Ending:
     def comparable(text: str) -> str:
         for epoch in epochs:
             text = text.replace(epoch, "<epoch>")
-        return text
+        return ATTEMPTS.sub("after <n> attempts", text)
 
     run = the_run(ports, run_id)
     output = ports.store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output

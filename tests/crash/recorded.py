@@ -1,7 +1,7 @@
 """Runs a scenario workflow as it was run when its history was recorded: its input, and what others sent it."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 
 from durable import Workflow, codec
 from durable.client import RunHandle
-from durable.model.entry import Entry
 from durable.model.envelope import Deliver
 from durable.model.exported import ExportedHistory
 from durable.model.message import StoredMessage
+from durable.model.run import TERMINAL
 from durable.testing import TestEnvironment, crash_matrix
 from durable.testing.replaying import read_history
 from tests.histories.catalogue import Scenario
@@ -52,12 +52,18 @@ class Recorded:
         """About how much one execution does."""
         return len(self.history.entries) + len(self.messages)
 
-    def matrix(self, pace: Pace) -> crash_matrix.CrashMatrix:
-        """Dies, and stands still, at each of its port calls; raises AssertionError where that shows."""
+    def matrix(self, pace: Pace, *, may_differ: bool = False) -> crash_matrix.CrashMatrix:
+        """Dies, and stands still, at each of its port calls; raises AssertionError where that shows.
+
+        One that `may_differ` may end otherwise than without trouble, but it ends, and nothing is recorded twice.
+        """
         app = self.scenario.app
         workflow = next(known for known in app.workflows if self.scenario.is_that(known))
         fresh = environments(self.scenario)
-        return crash_matrix.run(fresh, workflow, self._input(workflow), script=lambda env, run: self.play(env, run, pace))
+        return crash_matrix.run(
+            fresh, workflow, self._input(workflow), script=lambda env, run: self.play(env, run, pace),
+            compare=left_open if may_differ else None,
+        )  # fmt: skip
 
     def play(self, env: TestEnvironment, run: RunHandle[Any], pace: Pace) -> None:
         """Sends what was sent, then ends a run that nothing else would end."""
@@ -70,13 +76,19 @@ class Recorded:
                 )
         env.advance(PAUSE)
         mode = cancelled_by(self.history)
-        if mode is not None:
+        if mode is not None and not env.get(run.id).ended:
             run.cancel(mode)
         elif env.world.next_event_at() is None and not env.get(run.id).ended:
             run.cancel("graceful")
 
     def _input(self, workflow: Workflow[Any, Any]) -> Any:
         return codec.decode(self.history.run.input, workflow.input_type) if workflow.takes_input else None
+
+
+def left_open(clean: Mapping[str, crash_matrix.Ending], after: Mapping[str, crash_matrix.Ending]) -> list[str]:
+    """Whether the run has come to no end after a crash, though it does without."""
+    before, now = clean[crash_matrix.RUN_ID].status, after[crash_matrix.RUN_ID].status
+    return [f"the run is {now}"] if before in TERMINAL and now not in TERMINAL else []
 
 
 def cancelled_by(history: ExportedHistory) -> Literal["graceful", "compensate"] | None:

@@ -101,7 +101,7 @@ def test_names_of_operations_are_printable(workflow: Any, name: str) -> None:
 
 @pytest.mark.parametrize("character", ["x", "é", "😀", "?", "%"])
 def test_locations_have_850_bytes_with_all_that_is_escaped(character: str) -> None:
-    refused = 0
+    refused, text = 0, ""
     with TestEnvironment(app) as env:
         for length in range(20, 260, 20):
             handle = env.start(nested, [of_bytes(character, length)] * 4)

@@ -45,7 +45,9 @@ async def listens(ctx: Context) -> int:
     return heard
 
 
-def test_scl_04_a_plain_loop_without_end_is_warned_of_and_blocked(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_scl_04_a_plain_loop_without_end_is_warned_of_and_blocked(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     env = world(app)
     with pytest.raises(RunBlocked, match=r"has 40 entries, and its ceiling is 40\. .*ctx\.loop.*ctx\.continue_as_new"):
         env.start(endless, id="r").result()

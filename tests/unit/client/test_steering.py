@@ -247,7 +247,6 @@ def test_an_ended_run_is_not_resumed(world, handle) -> None:
         lambda c: c.unpause("r1"),
         lambda c: c.rerun_from("r1", "a"),
         lambda c: c.fork("r1", "a"),
-        lambda c: c.delete("r1"),
     ],
 )
 def test_what_is_missing_says_so(world, call) -> None:

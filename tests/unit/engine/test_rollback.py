@@ -8,6 +8,7 @@ from durable.engine.stopping import never_began, remainder, verdict
 from durable.engine.undoing import Undo
 from durable.errors import ErrorInfo
 from durable.model.entry import Compensation, Entry
+from durable.model.packages import Packages
 from durable.model.run import Cut, Run
 
 RUN = Run(
@@ -69,12 +70,17 @@ def test_failed_attempts_of_an_earlier_execution_are_not_counted() -> None:
         outcome("a", 2, epoch=6, mark="!@2", attempts=2, error=error),
         outcome("a", 1, epoch=6, mark="!@1", attempts=1, error=error),
     ]
-    assert [entry.attempts for entry in Undo("r", again, UNDO, entries, longest=100).attempts] == [1, 2]
+    assert [
+        entry.attempts for entry in Undo("r", again, UNDO, entries, longest=100, packages=Packages([])).attempts
+    ] == [1, 2]
 
 
 def test_each_execution_of_a_step_is_undone_under_a_key_of_its_own() -> None:
     first, again = step("a", 1), step("a", 1, epoch=5)
-    keys = {Undo("r", entry, UNDO, [], longest=100).idempotency_key for entry in (first, again, first)}
+    keys = {
+        Undo("r", entry, UNDO, [], longest=100, packages=Packages([])).idempotency_key
+        for entry in (first, again, first)
+    }
     assert len(keys) == 2
 
 
