@@ -31,9 +31,9 @@ def served(env: TestEnvironment) -> Iterator[str]:
             env.run_until_idle()
             self.send_response(answered["statusCode"])
             self.end_headers()
-            self.wfile.write(answered["body"].encode())
+            self.wfile.write((answered["body"] or "").encode())
 
-        do_GET = do_POST = answer  # noqa: N815 - http.server's names
+        do_GET = do_POST = do_DELETE = answer  # noqa: N815 - http.server's names
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         serving = threading.Thread(target=server.serve_forever, args=(0.01,))

@@ -107,6 +107,15 @@ def test_a_failed_run_is_shown_with_its_undo_and_retried(durable: Output, env: T
     assert (code, "Only a run that failed or died can be retried" in " ".join(err.split())) == (1, True)
 
 
+def test_a_run_that_has_ended_is_deleted_and_an_open_one_is_not(durable: Output):
+    durable("start", "waiting", "--id", "r-1")
+    code, _, err = durable("delete", "r-1")
+    assert (code, "Cancel or terminate it first" in " ".join(err.split())) == (1, True)
+    durable("terminate", "r-1")
+    assert durable("delete", "r-1")[:2] == (0, "deleted\n")
+    assert durable("show", "r-1")[0] == 1
+
+
 def test_an_update_prints_its_answer(durable: Output):
     durable("start", "account", "--id", "r-1")
     assert durable("update", "r-1", "re/name", '"ada"', "--id", "u-1")[:2] == (0, '"ADA"\n')
