@@ -105,7 +105,6 @@ class Load:
         self.seen: Counter[str] = Counter()
         self.latencies: list[float] = []
         self._arrivals: dict[str, float] = {}
-        self._asleep: dict[str, float] = {}
         self.ids = [f"order-{n}" for n in range(runs)]
         start = self._clock.now()
         for n, run_id in enumerate(self.ids):

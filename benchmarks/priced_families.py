@@ -305,7 +305,7 @@ def entities(world: Emulated, ledger: Ledger) -> None:
     """Entities, asked by clients and by runs."""
     client, turns = world.client, Turns(world, ledger)
     ref: Any = client.entity(Counter, "k")
-    definition = ref._definition  # noqa: SLF001
+    definition = ref._definition  # noqa: SLF001 - the only way to what the reference was made of
     operation = definition.operation(Counter.add)
 
     def ask() -> tuple[str, str]:

@@ -79,7 +79,7 @@ class App(Triggers, Generic[S]):
         if not self._built:
             with self._building:
                 if not self._built:
-                    self._built.append(self._build_services() if self._build_services is not None else None)  # type: ignore[arg-type]
+                    self._built.append(self._build_services() if self._build_services is not None else None)  # type: ignore[arg-type] - then S is None
         return self._built[0]
 
     def propagate(self, carrier: C_C, /) -> C_C:

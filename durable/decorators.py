@@ -11,6 +11,8 @@ from typing_extensions import TypeVar
 from durable.definitions import RemoteStep, Workflow
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from durable.context import Context
 
 P = ParamSpec("P")
@@ -45,9 +47,7 @@ class EntityDecorator(Protocol):
 
 def module_around(module: Mapping[str, Any]) -> str:
     """The name of the module that has called `module`."""
-    frame = inspect.currentframe()
-    while frame is not None and (frame.f_globals is module or frame.f_globals is globals()):
-        frame = frame.f_back
+    frame = _frame_around(module)
     return "" if frame is None else str(frame.f_globals.get("__name__", ""))
 
 
@@ -58,7 +58,12 @@ def names_around(fn: Callable[..., Any], module: Mapping[str, Any]) -> Mapping[s
     """
     if "<locals>" not in getattr(fn, "__qualname__", ""):
         return {}
+    frame = _frame_around(module)
+    return {} if frame is None else frame.f_locals
+
+
+def _frame_around(module: Mapping[str, Any]) -> FrameType | None:
     frame = inspect.currentframe()
     while frame is not None and (frame.f_globals is module or frame.f_globals is globals()):
         frame = frame.f_back
-    return {} if frame is None else frame.f_locals
+    return frame

@@ -33,7 +33,8 @@ def who_needs(ports: Ports, run: Run) -> str | None:
         return "it has yet to tell others of its end"
     if leaves_messages(ports, run):
         return f'its successor "{run.successor}" has not copied its messages'
-    waiting = next((one.run_id for one in _told(ports, run) if _waits(ports, one)), None)
+    told = () if run.successor is not None else watchers_of(ports, run)  # of a lineage only the last tells anybody
+    waiting = next((one.run_id for one in told if _waits(ports, one)), None)
     return None if waiting is None else f'run "{waiting}" waits for it'
 
 
@@ -43,10 +44,8 @@ def leaves_messages(ports: Ports, run: Run) -> bool:
     return successor is not None and successor.carries is not None and successor.carries.run_id == run.id
 
 
-def _told(ports: Ports, run: Run) -> Iterator[Watcher]:
-    """Whom the run has told of its end; of a lineage only the last has told anybody."""
-    if run.successor is not None:
-        return
+def watchers_of(ports: Ports, run: Run) -> Iterator[Watcher]:
+    """Whom the run tells of its end: its parent, and whoever else waits for it."""
     if run.parent is not None and run.parent_location is not None:
         yield Watcher(run.parent, run.parent_location)
     if run.watched:

@@ -24,7 +24,7 @@ DurableError
 │   ├── Deadlock · BusyLoop · StepTooLong · UnknownWorkflow · UnknownEntityVersion · UndecodableHistory · NotAvailable
 │   ├── UnansweredUpdate · UpdateAnswered · RunawayContinuation
 │   ├── HistoryFull              the history has as many entries as it may
-│   ├── PayloadUnreadable · SealingFailed   the app's codec, or the bucket, does not give a value back, or take it
+│   └── PayloadUnreadable · SealingFailed   the app's codec, or the bucket, does not give a value back, or take it
 ├── refusals, raised to callers before anything is stored
 │   ├── InvalidName · InvalidInput · LimitExceeded · NotStorable
 │   ├── RunNotFound · RunAlreadyExists · RunEnded · RetryRefused · DeletionRefused
@@ -33,7 +33,7 @@ DurableError
 │   ├── LaneFull                 as many runs of a singleton wait as may
 │   ├── NotWaiting · NotAReviewer · BlobGone
 │   ├── QueueNotServed           tasks were claimed of a queue that is none of its own
-│   ├── InvalidToken · TokenExpired   a token of a task, callback or webhook is not accepted
+│   └── InvalidToken · TokenExpired   a token of a task, callback or webhook is not accepted
 ├── UpdateTimeout                an update is accepted and has no answer yet (a TimeoutError)
 ├── RunError                     how a run that did not complete is reported
 │   └── RunFailed · RunWasCancelled · RunTimedOut · RunDead · RunBlocked
@@ -619,15 +619,15 @@ class BlobGone(DurableError, LookupError):
     def __init__(self, key: str) -> None:
         self.key = key
         super().__init__(
-            f'the blob "{key}" is gone: the run that stored it has been purged, or the bucket is another one'
+            f'the blob "{key}" is gone: the run that stored it has been deleted, or the bucket is another one'
         )
 
 
 class IdempotencyKeySpent(DurableError):
-    """The idempotency key started a run that has been purged since."""
+    """The idempotency key started a run that has been deleted since."""
 
     def __init__(self, key: str, run_id: str) -> None:
-        super().__init__(f'the idempotency key "{key}" started run "{run_id}", which has been purged. Use a new key.')
+        super().__init__(f'the idempotency key "{key}" started run "{run_id}", which has been deleted. Use a new key.')
 
 
 class WorkflowNotRegistered(DurableError, LookupError):

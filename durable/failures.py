@@ -164,40 +164,18 @@ def _attributes(error: ErrorInfo) -> dict[str, Any]:
 
 
 def _record(exc: BaseException, causes: int) -> ErrorInfo:
-    if isinstance(exc, StepFailed):
-        # The class may be one that `step_failed` made; what it stands for is in `error`.
-        data = {"name": exc.name, "attempts": exc.attempts, "kind": exc.kind}
-        return ErrorInfo(
-            type=StepFailed.__qualname__,
-            module=StepFailed.__module__,
-            message=_message(exc),
-            data=data,
-            cause=exc.error,
-        )
-    if isinstance(exc, ChildFailed):
-        return ErrorInfo(
-            type=ChildFailed.__qualname__,
-            module=ChildFailed.__module__,
-            message=_message(exc),
-            data={"run_id": exc.run_id, "status": exc.status},
-            cause=exc.error,
-        )
-    if isinstance(exc, EntityFailed):
-        return ErrorInfo(
-            type=EntityFailed.__qualname__,
-            module=EntityFailed.__module__,
-            message=_message(exc),
-            data={"entity": exc.entity, "key": exc.key, "operation": exc.operation},
-            cause=exc.error,
-        )
-    if isinstance(exc, CallbackFailed):
-        return ErrorInfo(
-            type=CallbackFailed.__qualname__,
-            module=CallbackFailed.__module__,
-            message=_message(exc),
-            data={"name": exc.name, "retryable": exc.retryable},
-            cause=exc.error,
-        )
+    # Of these the class may be a mixed one; what it stands for is in `error`.
+    match exc:
+        case StepFailed():
+            return _told(StepFailed, exc, exc.error, name=exc.name, attempts=exc.attempts, kind=exc.kind)
+        case ChildFailed():
+            return _told(ChildFailed, exc, exc.error, run_id=exc.run_id, status=exc.status)
+        case EntityFailed():
+            return _told(EntityFailed, exc, exc.error, entity=exc.entity, key=exc.key, operation=exc.operation)
+        case CallbackFailed():
+            return _told(CallbackFailed, exc, exc.error, name=exc.name, retryable=exc.retryable)
+        case _:
+            pass
     cause = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
     return ErrorInfo(
         type=type(exc).__qualname__,
@@ -206,6 +184,11 @@ def _record(exc: BaseException, causes: int) -> ErrorInfo:
         data=_data(exc),
         cause=_record(cause, causes - 1) if cause is not None and causes > 0 else None,
     )
+
+
+def _told(kind: type[DurableError], exc: DurableError, cause: ErrorInfo, /, **data: Any) -> ErrorInfo:
+    """An error that was told to the run about something else, which has failed with `cause`."""
+    return ErrorInfo(type=kind.__qualname__, module=kind.__module__, message=_message(exc), data=data, cause=cause)
 
 
 def _message(exc: BaseException) -> str:

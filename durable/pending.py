@@ -7,7 +7,6 @@ from typing import Final, NoReturn
 from durable.errors import NotAvailable
 
 PENDING: Final = frozenset({
-    # workflow code
     # registration
     "app.schedule",
     # clients

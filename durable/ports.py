@@ -323,7 +323,7 @@ class Store(Protocol):
         """
         ...
 
-    def close_task(self, run_id: str, task_id: str, *, reason: str, now: float, expires_at: float) -> TaskRow:
+    def close_task(self, run_id: str, task_id: str, *, reason: str, expires_at: float) -> TaskRow:
         """Notes that the result of an attempt is no longer wanted; the first reason stays."""
         ...
 

@@ -47,7 +47,7 @@ class Settings(BaseModel):
     public_url: str | None = Field(default=None, pattern=r"^https?://[^\s?#]+$")
     """Where outside parties reach the API: what addresses of callbacks and webhooks begin with."""
     bucket: str | None = None
-    """Where `ctx.offload` keeps large values; without one it is refused."""
+    """Where large values lie; without one they are refused, and `ctx.offload` with them."""
     schedule_group: str
     schedule_role_arn: str
     timers_threshold: float = Field(default=SQS_DELAY_SECONDS, gt=0, le=SQS_DELAY_SECONDS)

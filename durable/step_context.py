@@ -102,7 +102,7 @@ class StepContext:
         """The value that `ctx.offload` stored; without a type it is plain JSON data.
 
         Raises:
-            LookupError: It is not there any more: its run was purged.
+            LookupError: It is not there any more: its run was deleted.
         """
         data = None if self._fetch is None else self._fetch(blob.key)
         if data is None:

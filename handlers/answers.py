@@ -32,13 +32,18 @@ _JSON: Final = "application/json"
 
 def body_of(api: APIGatewayHttpResolver, model: type[R], *, optional: bool = False) -> R:
     """The body of the request that is being handled; an absent one is an empty one where it is optional."""
-    event = api.current_event
-    text = event.body or ""
-    raw = base64.b64decode(text) if event.is_base64_encoded else text.encode()
+    raw = raw_body(api)
     try:
         return model.model_validate_json(b"{}" if optional and not raw.strip() else raw)
     except ValidationError as error:
         raise Refused(problems.invalid("The request", error, tuple(model.model_fields))) from None
+
+
+def raw_body(api: APIGatewayHttpResolver) -> bytes:
+    """The bytes of the request's body, however Lambda was given them."""
+    event = api.current_event
+    text = event.body or ""
+    return base64.b64decode(text) if event.is_base64_encoded else text.encode()
 
 
 def headers_of(api: APIGatewayHttpResolver) -> Mapping[str, str] | None:

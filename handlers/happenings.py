@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -10,7 +9,7 @@ from urllib.parse import unquote
 from durable import codec
 from durable.errors import InvalidInput
 from durable.model.duration import seconds
-from handlers.answers import answer, body_of, headers_of, query_of
+from handlers.answers import answer, body_of, headers_of, query_of, raw_body
 from handlers.requests import EventRequest
 
 if TYPE_CHECKING:
@@ -42,10 +41,7 @@ def add_happenings(api: APIGatewayHttpResolver, client: Client) -> None:
 
 
 def _payload(api: APIGatewayHttpResolver) -> Any:
-    event = api.current_event
-    text = event.body or ""
-    raw = base64.b64decode(text) if event.is_base64_encoded else text.encode()
-    return codec.parsed(raw or b"null", codec.UNTYPED, what="the payload")
+    return codec.parsed(raw_body(api) or b"null", codec.UNTYPED, what="the payload")
 
 
 def _seconds(buffer: str | None) -> float | None:

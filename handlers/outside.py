@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from durable.errors import InvalidInput, RunEnded, RunNotFound
 from durable.model.hook import HookRequest
 from handlers import problems
-from handlers.answers import answer, body_of, query_of
+from handlers.answers import answer, body_of, query_of, raw_body
 from handlers.problems import Problem, Refused
 from handlers.requests import CompletionRequest, FailureRequest, HeartbeatRequest
 
@@ -31,8 +31,9 @@ _TAKE_TOKENS: Final = frozenset({"hooks", "callbacks", "tasks"})
 _IDS: Final = ("webhook-id", "idempotency-key")
 """Headers with which senders number their calls (https://www.standardwebhooks.com has the first)."""
 
-
-_OURS: Final = frozenset({"host", "authorization", "cookie", "x-forwarded-for", "x-forwarded-port", "x-forwarded-proto"})
+_OURS: Final = frozenset(
+    {"host", "authorization", "cookie", "x-forwarded-for", "x-forwarded-port", "x-forwarded-proto"}
+)
 """Headers that tell nothing about the call, or are nobody's business."""
 
 
@@ -115,19 +116,15 @@ def _whole(api: APIGatewayHttpResolver) -> HookRequest:
         with contextlib.suppress(UnicodeDecodeError):
             body, is_base64 = base64.b64decode(body).decode(), False
     headers = {name.lower(): value for name, value in event.headers.items() if name.lower() not in _OURS}
-    return HookRequest(
-        body=body, is_base64=is_base64, headers=headers, query=dict(event.query_string_parameters or {})
-    )
+    return HookRequest(body=body, is_base64=is_base64, headers=headers, query=dict(event.query_string_parameters or {}))
 
 
 def _payload(api: APIGatewayHttpResolver) -> Any:
     """JSON data; text of another kind as it is, and what is no text in base64."""
-    event = api.current_event
-    body = event.body or ""
-    raw = base64.b64decode(body) if event.is_base64_encoded else body.encode()
+    raw = raw_body(api)
     if not raw:
         return None
-    kind = (event.headers.get("content-type") or "").partition(";")[0].strip().lower()
+    kind = (api.current_event.headers.get("content-type") or "").partition(";")[0].strip().lower()
     says_json = kind == "application/json" or kind.endswith("+json")
     if says_json or not kind:
         try:

@@ -1,4 +1,4 @@
-"""Keeps every test on this machine: made-up AWS credentials, and no connection that leaves the loopback."""
+"""Keeps every test on this machine, and true on a busy one: made-up AWS credentials, the loopback only, no deadlines."""
 
 import ipaddress
 import os
@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 _FAKE_AWS = {
     "AWS_ACCESS_KEY_ID": "testing",
@@ -36,6 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("AWS_PROFILE", None)  # noqa: TID251 - the one place where tests touch the environment
     os.environ.update(_FAKE_AWS)  # noqa: TID251 - the same
     sys.addaudithook(_refuse_other_machines)
+    settings.register_profile("busy", deadline=None)  # how long an example takes says how busy the machine is
+    settings.load_profile("busy")
 
 
 def _refuse_other_machines(event: str, arguments: tuple[Any, ...]) -> None:

@@ -119,7 +119,7 @@ class Client(
             workflow: The workflow, or its name.
             input: What it takes.
             id: The run's id; a new one if it is left out.
-            idempotency_key: Starts one run however often it is used, even after that run is purged.
+            idempotency_key: Starts one run however often it is used, even after that run is deleted.
             tags: Listed by; those of the workflow are added.
             delay: Not available yet.
             on_conflict: What to do when the run exists with the same workflow and input: give it, or raise.
@@ -128,7 +128,7 @@ class Client(
         Raises:
             InvalidInput: The input does not fit; nothing was stored.
             RunAlreadyExists: The id belongs to a run with another workflow or input.
-            IdempotencyKeySpent: The key's run has been purged.
+            IdempotencyKeySpent: The key's run has been deleted.
             LimitExceeded: The input, the tags or the headers are too large.
             LaneFull: It is a singleton, and as many runs wait already as may; nothing was stored.
         """
@@ -140,10 +140,9 @@ class Client(
         known = starting.registered(self.app, workflow)
         text = input_text(known, input, from_json=isinstance(workflow, str))
         lane = lane_of_run(known, text)
-        if lane is not None and id is None and idempotency_key is not None:
-            id = starting.id_of_key(idempotency_key)
+        wanted = starting.id_of_key(idempotency_key) if lane and id is None and idempotency_key else id
         run, stored_input = starting.new_run(
-            self.ports, known, text, id=id, tags=tags, headers=self._headers(headers), lane=lane
+            self.ports, known, text, id=wanted, tags=tags, headers=self._headers(headers), lane=lane
         )
         run_id = starting.start(
             self.ports, run, stored_input, idempotency_key=idempotency_key, on_conflict=on_conflict, lane=lane

@@ -67,9 +67,7 @@ class ClientEntityRef(Generic[E]):
         if self._delay is not None:
             raise TypeError("what is delayed is a signal: client.entity(...).delayed(...).signal(...)")
         operation = self._definition.operation(op)
-        call = EntityCall(
-            operation=operation.name, arguments=operation.arguments(args, kwargs), caller=Caller()
-        )  # fmt: skip
+        call = EntityCall(operation=operation.name, arguments=operation.arguments(args, kwargs), caller=Caller())
         run_id, message_id = self._send(call)
         answer = self._client.answer(run_id, message_id, self._timeout)
         if answer is None:
@@ -134,9 +132,8 @@ class EntityCalls(ClientPart):
         definition = definition_of(cls)
         self.app.newest(workflow_of(definition.name))
         allowed = optional_seconds(timeout, "client.entity(timeout=...)")
-        return ClientEntityRef[E](
-            self, definition, key, timeout=allowed, id=None if id is None else check_message_id(id)
-        )  # fmt: skip
+        message_id = None if id is None else check_message_id(id)
+        return ClientEntityRef[E](self, definition, key, timeout=allowed, id=message_id)
 
     def ask(self, definition: EntityDefinition, key: str, call: EntityCall, id: str | None) -> tuple[str, str]:
         """Sends a call; gives the ids of the entity's run and of the message. `ClientEntityRef` is what to use."""

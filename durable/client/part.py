@@ -46,8 +46,8 @@ class ClientPart:
             raise RunEnded(run_id, run.status)
         return run
 
-    def _until(self, run_id: str, look: Callable[[], T | None], timeout: float | None) -> T | None:  # noqa: ARG002 - for the test kit
-        """What `look` finds, as soon as it finds something; None after `timeout` seconds. `run_id` is for people."""
+    def _until(self, run_id: str, look: Callable[[], T | None], timeout: float | None) -> T | None:  # noqa: ARG002 - the test kit lets that run go on
+        """What `look` finds, as soon as it finds something; None after `timeout` seconds. It is about the run."""
         clock = self.ports.clock
         began, pause = clock.monotonic(), FIRST_LOOK
         while (found := look()) is None:

@@ -82,7 +82,7 @@ def start(
     Raises:
         LaneFull: No more runs may wait in the lane.
         RunAlreadyExists: The id, or the key, belongs to a run with another workflow or input, or `on_conflict="error"`.
-        IdempotencyKeySpent: The key's run has been purged.
+        IdempotencyKeySpent: The key's run has been deleted.
     """
     if idempotency_key is not None:
         check_name("idempotency key", idempotency_key)

@@ -90,7 +90,7 @@ def collecting(trigger: Trigger) -> Callable[[Context], Coroutine[Any, Any, None
             events += [message.body for message in more]
             newest = more[-1].sent_at
         taken = _that_fit(events)
-        await StartDetachedOperation(ctx._execution, _order(trigger.workflow, events[:taken]))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        await StartDetachedOperation(ctx._execution, _order(trigger.workflow, events[:taken]))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - authors have no such operation
         return Continue(events[taken:])
 
     return collect

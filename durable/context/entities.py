@@ -83,9 +83,7 @@ class EntityRef(Generic[E]):
 
     def delayed(self, delay: Duration, /, *, id: str | None = None) -> EntityRef[E]:
         """The same entity, whose signals are performed after the delay; one of the same id replaces one that waits."""
-        return EntityRef(
-            self._execution, self._definition, self._key, delay=delay_of(delay), timer=timer_name(id)
-        )  # fmt: skip
+        return EntityRef(self._execution, self._definition, self._key, delay=delay_of(delay), timer=timer_name(id))
 
     def state(self) -> Op[E]:
         """The entity's state, after all that was asked of it before."""
@@ -151,7 +149,7 @@ def serving(definition: EntityDefinition) -> Callable[[Context, str], Any]:
     """The code of the workflow that holds an entity of this class."""
 
     async def entity(ctx: Context, key: str) -> None:
-        await ctx._perform_operations(definition, key)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        await ctx._perform_operations(definition, key)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - it is no author's business
 
     return entity
 
@@ -187,7 +185,7 @@ class _Performing:
         except Misuse:
             raise
         except asyncio.CancelledError as error:
-            if self._ctx._execution.cancelled:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            if self._ctx._execution.cancelled:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - the same
                 raise
             return self._failed(held, call, message_id, error)  # of a task that the operation has cancelled itself
         except Exception as error:  # noqa: BLE001 - it is the outcome

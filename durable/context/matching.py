@@ -22,7 +22,7 @@ def match_keys(event: Event[Any], match: Mapping[str, object] | None) -> tuple[M
     """
     if match is None:
         return ()
-    if not isinstance(match, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(match, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - not every caller is checked
         raise TypeError(
             f'ctx.wait_for_event(match=...) takes fields and their values, not {match!r}: {{"id": order.id}}'
         )

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
-
-from durable.errors import NotAvailable
-from durable.pending import PENDING
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from durable.execution import Execution
@@ -33,7 +30,3 @@ class Part:
 
     def __init__(self, execution: Execution) -> None:
         self._execution = execution
-
-    def _missing(self, operation: str) -> NoReturn:
-        assert operation in PENDING, f"{operation} is not in the list of what is missing"
-        raise self._execution.loop.fail(NotAvailable(operation))

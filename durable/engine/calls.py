@@ -196,7 +196,7 @@ def send_attempt(ports: Ports, run: Run, opened: Entry) -> None:
 def close_attempt(ports: Ports, run: Run, opened: Entry, why: str) -> None:
     """Tells whoever performs the attempt that its result is not wanted, then lets the next one into its lane."""
     now = ports.clock.now()
-    ports.store.close_task(run.id, task_id_of(opened), reason=why, now=now, expires_at=now + TASK_KEPT_SECONDS)
+    ports.store.close_task(run.id, task_id_of(opened), reason=why, expires_at=now + TASK_KEPT_SECONDS)
     leave_lane(ports, run, opened)
 
 

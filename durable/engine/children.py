@@ -173,20 +173,19 @@ def close_started(ports: Ports, parent: Run, start: ChildStart, mode: CloseMode)
         close_child(ports, life, mode)
 
 
-def close_child(ports: Ports, child: str, mode: CloseMode) -> bool:
-    """Asks a child to end; False if there is none. It does so in a turn of its own."""
+def close_child(ports: Ports, child: str, mode: CloseMode) -> None:
+    """Asks a child to end, if there is one that has not; it does so in a turn of its own."""
     store, now = ports.store, ports.clock.now()
     run = store.get(child)
     while run is not None and run.successor is not None:
         run = store.get(run.successor)
     if run is None or run.ended:
-        return run is not None
+        return
     if mode == "terminate":
         store.terminate(run.id, now=now, reason="its parent was terminated")
     else:
         store.request_cancel(run.id, mode=mode, now=now)
     ports.runs.send(Wake(run_id=run.id, id=ports.new_id(), reason="closed by its parent"))
-    return True
 
 
 def _message(ports: Ports, start: ChildStart, id: str, end: Ended) -> StoredMessage:

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -17,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pydantic_core import to_json
 
 from durable import codec
-from durable.engine.pickup import PickedUp, pick_up
+from durable.engine.pickup import POLL_SECONDS, PickedUp, pick_up, received
 from durable.engine.reporting import leave_lane, tell
-from durable.errors import PayloadUnreadable, QueueNotServed, StoreUnavailable
+from durable.errors import QueueNotServed
 from durable.model.limits import TASK_KEPT_SECONDS
-from durable.model.task import DONE, AttemptRef, StepTask, TaskOutcome, task_from
+from durable.model.task import DONE, AttemptRef, StepTask, TaskOutcome
 from durable.model.tokens import Claims, sign, verify
 from durable.ports import TaskSource
 
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
     from durable.errors import ErrorInfo
     from durable.ports import Ports
 
-log = logging.getLogger("durable")
-
-POLL_SECONDS: Final = 3.0
-"""Longest wait of one request for a task: shorter than the time after which clients give a request up."""
 HIDDEN_SECONDS: Final = 30.0
 """A claim that dies before the task has left its queue is made again by somebody after this time."""
 MARGIN_SECONDS: Final = 60.0
@@ -79,13 +74,8 @@ class TaskClaims:
             while looked_at < TRIES and (deliveries := source.receive(wait=patience, hidden=HIDDEN_SECONDS)):
                 looked_at += len(deliveries)
                 for delivery in deliveries:
-                    try:
-                        task = self._ports.texts.task(task_from(delivery.body))
-                    except ValueError:
-                        log.warning("message %s is no task; the queue gives it to its dead letters", delivery.id)
-                        continue
-                    except (PayloadUnreadable, StoreUnavailable) as problem:
-                        log.warning("message %s comes back: %s", delivery.id, problem)
+                    task = received(self._ports, delivery)
+                    if task is None:
                         continue
                     picked_up = pick_up(self._ports, task, worker)
                     source.acknowledge(delivery.id)
@@ -127,9 +117,7 @@ class TaskClaims:
         now = self._ports.clock.now()
         tell(self._ports, attempt, outcome)
         # Before the slot is given up: a holder whose attempt is closed is dead, whatever becomes of this request.
-        row = self._ports.store.close_task(
-            claims.run_id, claims.id, reason=DONE, now=now, expires_at=now + TASK_KEPT_SECONDS
-        )
+        row = self._ports.store.close_task(claims.run_id, claims.id, reason=DONE, expires_at=now + TASK_KEPT_SECONDS)
         leave_lane(self._ports, attempt)
         return row.closed == DONE
 

@@ -114,9 +114,7 @@ class Orchestrator:
                     if self._forward_if_early(run_id, due_at):
                         continue
                     turn_wanted = due_is_near = True
-                case Start():
-                    turn_wanted = due_is_near = True
-                case Wake():
+                case Start() | Wake():
                     turn_wanted = due_is_near = True
                 case Pump() | Publish():
                     self._handle_other(delivery, envelope, ends)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from durable.deletion import watchers_of
 from durable.engine.children import end_message_id, how_it_ended
 from durable.engine.effects import close, ends_an_effect, still_open
 from durable.engine.entities import is_ended_entity, refuse_calls
@@ -18,10 +19,9 @@ from durable.lanes import leave
 from durable.model.envelope import Deliver
 from durable.model.history import counting_entries, unpacked
 from durable.model.ids import PREFIX_OF_ENTITIES
-from durable.model.run import Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from durable.app import App
     from durable.model.entry import Entry, Kind
@@ -74,7 +74,7 @@ def pay(app: App, ports: Ports, run: Run, entries: Sequence[Entry] | None = None
             close(ports, run, opened, run.outbox)
     if run.successor is None and _somebody_waits(run):
         end = how_it_ended(ports, run).to_text()
-        for watcher in _watchers(ports, run):
+        for watcher in watchers_of(ports, run):
             ports.runs.send(
                 Deliver(
                     run_id=watcher.run_id,
@@ -91,10 +91,3 @@ def pay(app: App, ports: Ports, run: Run, entries: Sequence[Entry] | None = None
 
 def _somebody_waits(run: Run) -> bool:
     return run.watched or run.parent_location is not None
-
-
-def _watchers(ports: Ports, run: Run) -> Iterator[Watcher]:
-    if run.parent is not None and run.parent_location is not None:
-        yield Watcher(run.parent, run.parent_location)
-    if run.watched:
-        yield from ports.store.watchers(run.lineage or run.id)

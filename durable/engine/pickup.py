@@ -1,20 +1,25 @@
-"""The moment at which a worker takes an attempt: is it still wanted, and how long may it take?"""
+"""The moment at which a worker takes an attempt: what it is, whether it is still wanted, and how long it may take."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from durable.engine.reporting import failed, leave_lane, report
-from durable.errors import StepTimeout
+from durable.errors import PayloadUnreadable, StepTimeout, StoreUnavailable
 from durable.model.limits import TASK_KEPT_SECONDS
+from durable.model.task import task_from
 
 if TYPE_CHECKING:
+    from durable.model.delivery import TaskDelivery
     from durable.model.task import StepTask
     from durable.ports import Ports
 
 log = logging.getLogger("durable")
+
+POLL_SECONDS: Final = 3.0
+"""Longest wait of one request for a task: shorter than the time after which clients give a request up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,17 @@ class PickedUp:
     """When it was picked up first, seconds since 1970: its time counts from then."""
     left: float
     """Seconds."""
+
+
+def received(ports: Ports, delivery: TaskDelivery) -> StepTask | None:
+    """The task that was delivered; None where it cannot be read, now or ever: then its queue delivers it again."""
+    try:
+        return ports.texts.task(task_from(delivery.body))
+    except ValueError:  # its text may be anybody's secret: it stays out of the log
+        log.warning("message %s is no task; the queue gives it to its dead letters", delivery.id)
+    except (PayloadUnreadable, StoreUnavailable) as problem:
+        log.warning("message %s comes back: %s", delivery.id, problem)
+    return None
 
 
 def pick_up(ports: Ports, task: StepTask, worker: str) -> PickedUp | None:

@@ -12,7 +12,6 @@ from durable.engine.replying import reply_recorded
 from durable.model.entity import is_held
 from durable.model.sealing import seal
 from durable.ops.child import child_start_from
-from durable.ops.dispatched import ABANDONED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +80,7 @@ def _ended_with_the_run(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _finish(ports: Ports, run: Run, opened: Entry, result: Entry) -> None:
-    if result.error == ABANDONED or (result.kind == "call" and result.error is not None):
+    if effects.ends_an_effect(result):
         effects.close(ports, run, opened, run.cancel_requested or "graceful")
     else:
         effects.completed(ports, run, opened)

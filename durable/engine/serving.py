@@ -6,6 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Final
 
+from durable.engine.pickup import POLL_SECONDS
 from durable.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("durable")
 
-POLL_SECONDS: Final = 3.0
-"""Longest wait of one request for a task: shorter than the time after which clients give a request up."""
 HIDDEN_SECONDS: Final = 60.0
 """So soon another worker gets the task of one that died."""
 FIRST_DELAY: Final = 5.0

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from durable.engine.options import EngineOptions
-from durable.engine.pickup import pick_up
+from durable.engine.pickup import pick_up, received
 from durable.engine.remote_body import RemoteBody, context_of
 from durable.engine.reporting import failed, report, unusable
 from durable.engine.steps import Job, ThreadStepRunner
@@ -25,13 +25,12 @@ from durable.errors import (
     InvalidInput,
     LimitExceeded,
     NotStorable,
-    PayloadUnreadable,
     StepTimeout,
     StoreUnavailable,
     UnknownRemoteStep,
 )
 from durable.logs import about_run
-from durable.model.task import TaskOutcome, task_from
+from durable.model.task import TaskOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -144,14 +143,8 @@ class _Batch:
 
     def process(self, deliveries: Sequence[TaskDelivery]) -> Sequence[str]:
         for delivery in deliveries:
-            try:
-                task = self._ports.texts.task(task_from(delivery.body))
-            except ValueError:  # its text may be anybody's secret: it stays out of the log
-                log.warning("message %s is no task; the queue gives it to its dead letters", delivery.id)
-                self._failed.append(delivery.id)
-                continue
-            except (PayloadUnreadable, StoreUnavailable) as problem:
-                log.warning("message %s comes back: %s", delivery.id, problem)
+            task = received(self._ports, delivery)
+            if task is None:
                 self._failed.append(delivery.id)
                 continue
             self._guarded(delivery, task, lambda d=delivery, t=task: self._begin(d, t))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from durable.errors import StoreUnavailable
-from durable.lanes.holders import act, alive, remind, start_action, task_action
+from durable.lanes.holders import act, alive, remind, start_action
 from durable.model import lane_changes as lanes
 from durable.model.envelope import Pump
 from durable.model.lane import GRANTS, Full, Lane, LaneState, Ticket
@@ -28,8 +28,7 @@ from durable.model.limits import SQS_DELAY_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from durable.model.lane import LaneClaim, LaneSpec
-    from durable.model.task import StepTask
+    from durable.model.lane import LaneSpec
     from durable.ports import Ports
 
 log = logging.getLogger("durable")
@@ -96,19 +95,6 @@ def enter(ports: Ports, spec: LaneSpec, ticket: Ticket) -> Granted | Waiting | F
             pump(ports, spec.name)
         return Waiting()
     raise _too_busy(spec.name)
-
-
-def dispatch(ports: Ports, task: StepTask, claim: LaneClaim | None) -> None:
-    """Sends an attempt to its workers: at once, or when the lane that it must have a slot of lets it. Twice is harmless."""
-    if claim is not None:
-        task = replace(task, lane=claim.spec.name)
-        ticket = Ticket(
-            holder=task.holder, action=task_action(task), arrived_at=ports.clock.now(), priority=claim.priority,
-            fairness_key=claim.fairness_key,
-        )  # fmt: skip
-        if not isinstance(enter(ports, claim.spec, ticket), Granted):
-            return
-    ports.steps.send(task)
 
 
 def enter_run(ports: Ports, spec: LaneSpec, run_id: str, *, lineage: str | None = None) -> Granted | Waiting | Full:

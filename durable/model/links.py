@@ -33,7 +33,7 @@ class Links:
 
     run_id: str
     born: int = 0
-    """Tells the run from another that gets its id after it is purged."""
+    """Tells the run from another that gets its id after it is deleted."""
     cuts: tuple[Cut, ...] = ()
     keys: Callable[[], Sequence[bytes]] = _no_keys
     public_url: str | None = None

@@ -37,7 +37,7 @@ def kept_by_ending(retention: Retention | None, what: str) -> Mapping[Status, fl
         return {}
     if not isinstance(retention, Mapping):
         return dict.fromkeys(sorted(TERMINAL), seconds(retention, what, minimum=SHORTEST))
-    given: Mapping[str, Duration] = dict(retention)  # type: ignore[arg-type]
+    given: Mapping[str, Duration] = dict(retention)  # type: ignore[arg-type] - mypy takes the values of a TypedDict for objects
     if unknown := sorted(set(given) - TERMINAL):
         raise ValueError(f"{what} has {', '.join(unknown)}: a run ends as {', '.join(sorted(TERMINAL))}")
     return {

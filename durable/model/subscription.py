@@ -22,7 +22,6 @@ Scalar = str | int | float | bool | None
 TAKEN_SECONDS: Final = 15 * 86_400.0
 """How long it is known which runs have had an event: longer than a queue keeps a message (SQS quotas: 14 days)."""
 
-
 NOTHING: Final = object()
 """No value of JSON."""
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from durable.errors import ErrorInfo
 
 TaskFailure = Literal["critical", "rollback"]
 """Why a failure is not retried: the body said so, or it also wants its run undone."""
-
 
 DONE: Final = "done"
 """Why an attempt is closed whose result has been told: it is on its way to the run."""
@@ -86,12 +85,6 @@ class StepTask:
     def attempt_ref(self) -> AttemptRef:
         """What it takes to tell how it ended."""
         return AttemptRef(self.run_id, self.location, self.id, self.lane)
-
-    @property
-    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
-        """What the body is called with, as plain JSON values."""
-        call = from_json(self.input)
-        return call.get("args", []), call.get("kwargs", {})
 
     def to_text(self) -> str:
         """The body of a queue message."""

@@ -94,10 +94,10 @@ class ChildOrder:
 
     def start(self, parent: str, location: str, stamp: Stamp) -> ChildStart:
         """What is recorded."""
-        id = self.id_at(parent, location)
+        child = self.id_at(parent, location)
         return ChildStart(
-            id=id,
-            again=None if stamp.retried is None else generation_id(id, f"r{stamp.retried}"),
+            id=child,
+            again=None if stamp.retried is None else generation_id(child, f"r{stamp.retried}"),
             workflow=self.workflow.name,
             version=self.workflow.version,
             input=self.input,
@@ -165,13 +165,17 @@ class StartChildOperation(EffectOperation):
         return self._handle(start.id, self.location, self._order.workflow)
 
 
+def _no_handle(*_: object) -> None:
+    pass
+
+
 class StartDetachedOperation(StartChildOperation):
     """Starts a run that tells nobody of its end, so that a run which starts others forever hears no more of them."""
 
     __slots__ = ()
 
     def __init__(self, host: Host, order: ChildOrder) -> None:
-        super().__init__(host, order, lambda *_: None)
+        super().__init__(host, order, _no_handle)
 
     def record_text(self, stamp: Stamp) -> str:
         return replace(self._order.start(self._parent, self.location, stamp), location="", again=None).to_text()

@@ -40,7 +40,11 @@ class Container:
         self._perform = perform
         self._invocation = Invocation()
         self._orchestrator = Orchestrator(
-            app, with_texts(intercepted(ports, self._port_call), app.codec), code_version=code_version, options=options, steps=steps
+            app,
+            with_texts(intercepted(ports, self._port_call), app.codec),
+            code_version=code_version,
+            options=options,
+            steps=steps,
         )
 
     def process(self, deliveries: Sequence[Delivery], *, remaining: float) -> Sequence[str]:
@@ -72,7 +76,11 @@ class WorkerContainer:
         self._perform = perform
         self._invocation = Invocation()
         self._worker = RemoteWorker(
-            app, with_texts(intercepted(ports, self._port_call), app.codec), name=code_version, options=options, steps=steps
+            app,
+            with_texts(intercepted(ports, self._port_call), app.codec),
+            name=code_version,
+            options=options,
+            steps=steps,
         )
 
     def process(self, deliveries: Sequence[TaskDelivery], *, remaining: float) -> Sequence[str]:

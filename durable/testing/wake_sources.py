@@ -42,6 +42,9 @@ def _readable(store: MemoryStore, run: Run) -> list[str]:
     """Channels of the messages that the run waits for and has not consumed."""
     history = counting_entries(run, store.history(run.id))
     consumed = {message.id for entry in history for message in entry.messages}
-    unread = [message.channel for message in store.mailbox(run.id) if message.id not in consumed]
+    left = [message for message in store.mailbox(run.id) if message.id not in consumed]
+    # An invocation that stood still may put back what was consumed by entries that are gone: the next turn deletes it.
+    buried = store.buried(run.lineage or run.id, [message.id for message in left]) if run.pruned and left else ()
+    unread = [message.channel for message in left if message.id not in buried]
     any_signal = "*" in run.waiting_for
     return [c for c in unread if c in run.waiting_for or (any_signal and c.startswith("signal:"))]

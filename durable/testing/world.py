@@ -103,7 +103,10 @@ class World:
         self.services.clock.advance(duration)
 
     def deliver(self) -> bool:
-        """Makes the next delivery that is due now and handles it; False if there is none."""
+        """Makes the next delivery that is due now and handles it; False if there is none.
+
+        Workers work side by side: what ends at the same moment is told together.
+        """
         self.services.timers.fire_schedules()
         for source in (self.services.steps, self.services.runs, self.services.timers):
             fault = self.faults.next_delivery() if self._has_something(source) else None

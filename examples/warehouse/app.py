@@ -63,9 +63,7 @@ async def ship(ctx: Context, shipment: Shipment) -> Delivery:
         signed_by = delivered.signed_by
     except WaitTimeout:
         signed_by = None
-    return Delivery(
-        order_id=shipment.order_id, payment=payment, boxes=list(boxes), label=label, signed_by=signed_by
-    )
+    return Delivery(order_id=shipment.order_id, payment=payment, boxes=list(boxes), label=label, signed_by=signed_by)
 
 
 def charge(shipment: Shipment) -> str:

@@ -95,7 +95,7 @@ always("store.start_task", start)
 always("store.beat_task", lambda store: store.beat_task("run-1", "print:5:1", now=NOW + 1, progress="1"))
 always(
     "store.close_task",
-    lambda store: store.close_task("run-1", "print:5:1", reason="cancelled", now=NOW, expires_at=NOW + HOUR),
+    lambda store: store.close_task("run-1", "print:5:1", reason="cancelled", expires_at=NOW + HOUR),
 )
 
 

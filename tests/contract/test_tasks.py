@@ -21,7 +21,7 @@ def begun(store: Store, task_id: str = ID, *, run_id: str = "run-1") -> TaskRow:
 
 
 def closed(store: Store, reason: str) -> TaskRow:
-    return store.close_task("run-1", ID, reason=reason, now=NOW + 3, expires_at=LATER + 3)
+    return store.close_task("run-1", ID, reason=reason, expires_at=LATER + 3)
 
 
 def test_nothing_is_known_of_what_nobody_has_picked_up(store: Store) -> None:

@@ -100,14 +100,23 @@ def cancelled_by(history: ExportedHistory) -> Literal["graceful", "compensate"] 
 
 def environments(scenario: Scenario) -> Callable[[], TestEnvironment]:
     """Makes environments in which the scenario's module is as it was imported: its steps count calls in it, and so on."""
-    module = import_module(f"tests.scenarios.{scenario.module}")
-    mutable = {name: copy.deepcopy(value) for name, value in vars(module).items() if isinstance(value, list | dict | set) and not name.startswith("__")}
+    module = vars(import_module(f"tests.scenarios.{scenario.module}"))
+    before = {name: copy.deepcopy(value) for name, value in module.items() if _is_state(name, value)}
 
     def fresh() -> TestEnvironment:
-        for name, value in mutable.items():
-            kept = vars(module)[name]
-            kept.clear()
-            (kept.extend if isinstance(kept, list) else kept.update)(copy.deepcopy(value))
+        for name, value in before.items():
+            match module[name]:
+                case list() as kept:
+                    kept[:] = copy.deepcopy(value)
+                case dict() | set() as kept:
+                    kept.clear()
+                    kept.update(copy.deepcopy(value))
+                case _:
+                    module[name] = value
         return TestEnvironment(scenario.app)
 
     return fresh
+
+
+def _is_state(name: str, value: object) -> bool:
+    return not name.startswith("__") and isinstance(value, list | dict | set | int | float | None)

@@ -47,4 +47,6 @@ def shown(warehouse: Deployment) -> dict[str, Any]:
 
 def expect(warehouse: Deployment, what: Callable[[], Any], *, seconds: float) -> None:
     if not until(what, seconds=seconds):
-        pytest.fail(f"it did not come within {seconds} s: {shown(warehouse)}\n" + "\n".join(list(warehouse.logged())[-40:]))
+        pytest.fail(
+            f"it did not come within {seconds} s: {shown(warehouse)}\n" + "\n".join(list(warehouse.logged())[-40:])
+        )

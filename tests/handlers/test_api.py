@@ -65,7 +65,9 @@ class Caller:
         context: Any = LambdaContext()
         answer = self._api.resolve(http_event(HttpRequest(method, target, sent, raw), 0.0), context)
         found = {**answer.get("headers", {}), **{k: v[0] for k, v in answer.get("multiValueHeaders", {}).items()}}
-        return Answer(answer["statusCode"], {k.lower(): v for k, v in found.items()}, json.loads(answer["body"] or "null"))
+        return Answer(
+            answer["statusCode"], {k.lower(): v for k, v in found.items()}, json.loads(answer["body"] or "null")
+        )
 
     def problem(self, *request: Any, **headers: str) -> tuple[int, str, str]:
         answer = self(*request, **headers)

@@ -106,7 +106,7 @@ def test_without_a_task_there_is_no_content(call: WorkerCaller, body: Any) -> No
 
 
 def test_tasks_that_nobody_wants_any_more_are_not_handed_out(call: WorkerCaller) -> None:
-    call.services.store.close_task("run-1", TASK.id, reason="cancelled", now=0.0, expires_at=9.0)
+    call.services.store.close_task("run-1", TASK.id, reason="cancelled", expires_at=9.0)
     other = replace(TASK, attempt=3)
     for task in (TASK, other):
         call.queue.send(task)
@@ -193,7 +193,7 @@ def test_a_heartbeat_tells_progress_and_learns_of_the_end(call: WorkerCaller) ->
     call.services.clock.advance(3)
     assert call("POST", f"{path}/heartbeat", {"progress": {"done": 1}}).body == {"cancelled": False}
     assert (call.row.progress, call.row.heartbeat_at) == ('{"done":1}', call.services.clock.now())
-    call.services.store.close_task("run-1", TASK.id, reason="timed out", now=0.0, expires_at=1e12)
+    call.services.store.close_task("run-1", TASK.id, reason="timed out", expires_at=1e12)
     assert call("POST", f"{path}/heartbeat").body == {"cancelled": True}
     assert call("POST", f"{path}/complete", {"result": []}).body == {"cancelled": True}
 

@@ -29,7 +29,7 @@ def test_an_attempt_whose_result_is_on_its_way_is_not_made_again(arrives: bool) 
         env.world.services.steps.acknowledge(received.receipt)
         task, store, now = task_from(received.body), env.ports.store, env.now.timestamp()
         store.start_task("r", task.id, worker="w", now=now, expires_at=2e9)
-        store.close_task("r", task.id, reason=DONE, now=now, expires_at=2e9)
+        store.close_task("r", task.id, reason=DONE, expires_at=2e9)
         env.advance("30s")
         assert [entry.mark for entry in env.history("r")] == ["?1"]
         if arrives:

@@ -110,7 +110,7 @@ async def tries(ctx: Context, code: str) -> str:
     try:
         await ctx.child(declined, code)
     except CardDeclined as error:
-        assert isinstance(error, ChildFailed)
+        assert isinstance(error, ChildFailed)  # noqa: PT017 - it tells type checkers what the error is besides
         return f"{error.status} {error.code}"
     return "paid"
 
@@ -297,7 +297,7 @@ async def counts_down(ctx: Context, n: int) -> str:
     if n == 0:
         return "over"
     await ctx.sleep("1m")
-    await ctx.continue_as_new(counts_down, n - 1)
+    return await ctx.continue_as_new(counts_down, n - 1)
 
 
 @app.workflow

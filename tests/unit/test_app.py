@@ -144,7 +144,10 @@ def test_a_workflow_or_remote_step_that_is_called_says_what_to_do() -> None:
     def print_label(order: Order) -> str:
         return order.id
 
-    with pytest.raises(TypeError, match=r"fulfil is a workflow: use await ctx.child\(fulfil, ...\), client.start\(fulfil, ...\), or await fulfil.fn"):
+    with pytest.raises(
+        TypeError,
+        match=r"fulfil is a workflow: use await ctx.child\(fulfil, ...\), client.start\(fulfil, ...\), or await fulfil.fn",
+    ):
         fulfil(None, Order(id="x"))  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError, match=r'print_label is a remote step \(queue "labels"\). Use await ctx.call'):
         print_label(Order(id="x"))  # pyright: ignore[reportCallIssue]

@@ -142,7 +142,7 @@ def test_whoever_has_ended_while_it_waited_is_passed_over(desk: Desk) -> None:
     for number in range(4):
         come_in(desk.ports, number)
     desk.end("r1")
-    desk.store.close_task("r2", task(2).id, reason="timed out", now=NOW, expires_at=NOW + 1)
+    desk.store.close_task("r2", task(2).id, reason="timed out", expires_at=NOW + 1)
     go_out(desk.ports, 0)
     assert desk.steps.tasks == ["r3"]
 

@@ -234,7 +234,7 @@ class DynamoStore:
     def beat_task(self, run_id: str, task_id: str, *, now: float, progress: str | None) -> TaskRow:
         return self._tasks.beat(run_id, task_id, now=now, progress=progress)
 
-    def close_task(self, run_id: str, task_id: str, *, reason: str, now: float, expires_at: float) -> TaskRow:  # noqa: ARG002 - the reason says enough
+    def close_task(self, run_id: str, task_id: str, *, reason: str, expires_at: float) -> TaskRow:
         return self._tasks.close(run_id, task_id, reason=reason, expires_at=expires_at)
 
     def get_task(self, run_id: str, task_id: str) -> TaskRow | None:

@@ -30,9 +30,6 @@ OURS: Final = 2
 _FAULTS: Final = frozenset({"ValidationException", "ResourceNotFoundException"})
 """The author's: an expression, a key or a table that is not there. Nothing was written."""
 
-_OLDER: Final = "attribute_not_exists(#pk) OR #epoch < :epoch"
-"""The entry is written once in an epoch: so a repetition is told from the first time."""
-
 _REFUSALS: Final = frozenset({"ConditionalCheckFailed", "ValidationError", "ItemCollectionSizeLimitExceeded"})
 
 
@@ -71,7 +68,7 @@ def _check_of_run(table: str, run_id: str, epoch: int) -> dict[str, Any]:
 
 
 def _put_of_entry(table: str, run_id: str, entry: Entry) -> dict[str, Any]:
-    guard = conditions.guarded(_OLDER, {":epoch": a.number(entry.epoch)})
+    guard = conditions.guarded(conditions.OLDER, {":epoch": a.number(entry.epoch)})
     return {"Put": {"TableName": table, "Item": items.entry_item(run_id, entry), **guard}}
 
 

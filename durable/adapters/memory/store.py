@@ -226,7 +226,7 @@ class MemoryStore:
     def beat_task(self, run_id: str, task_id: str, *, now: float, progress: str | None) -> TaskRow:
         return self._tasks.beat(run_id, task_id, now=now, progress=progress)
 
-    def close_task(self, run_id: str, task_id: str, *, reason: str, now: float, expires_at: float) -> TaskRow:  # noqa: ARG002 - the reason says enough
+    def close_task(self, run_id: str, task_id: str, *, reason: str, expires_at: float) -> TaskRow:
         return self._tasks.close(run_id, task_id, reason=reason, expires_at=expires_at)
 
     def get_task(self, run_id: str, task_id: str) -> TaskRow | None:
@@ -307,7 +307,3 @@ class MemoryStore:
         with self._lock:
             items = list(self._partition(run_id).items.values())
         return sorted((item for item in items if isinstance(item, StoredMessage)), key=lambda item: item.order)
-
-    def purge(self, run_id: str) -> None:
-        """Forgets a run; the idempotency key that started it stays spent."""
-        self.delete_run(run_id)

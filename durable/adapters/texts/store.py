@@ -153,8 +153,8 @@ class TextStore:
         told = None if progress is None else self._wrapping.out(progress, run_id, "the progress")
         return self._row(self._store.beat_task(run_id, task_id, now=now, progress=told))
 
-    def close_task(self, run_id: str, task_id: str, *, reason: str, now: float, expires_at: float) -> TaskRow:
-        return self._row(self._store.close_task(run_id, task_id, reason=reason, now=now, expires_at=expires_at))
+    def close_task(self, run_id: str, task_id: str, *, reason: str, expires_at: float) -> TaskRow:
+        return self._row(self._store.close_task(run_id, task_id, reason=reason, expires_at=expires_at))
 
     def get_task(self, run_id: str, task_id: str) -> TaskRow | None:
         row = self._store.get_task(run_id, task_id)

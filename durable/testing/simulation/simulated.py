@@ -27,7 +27,7 @@ from durable.testing.simulation.seams import told_of_calls
 from durable.testing.simulation.violation import Violation
 from durable.testing.simulation.watch import Watch
 from durable.testing.simulation.weather import FailedTurns, SimulatedClock, weather_of
-from durable.testing.simulation.workloads import WORKLOADS
+from durable.testing.simulation.workloads import WORKLOADS, Workload
 from durable.testing.simulation.workloads.effects import RUN_ID, effects
 from durable.testing.simulation.workloads.workload import Ending
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from durable.definitions import Workflow
     from durable.testing.simulation.baton import Actor, Stage
     from durable.testing.simulation.fleet import Container
+    from durable.testing.simulation.outside import Outside
     from durable.testing.simulation.seams import PortCall
-    from durable.testing.simulation.workloads import Workload
 
 MAX_EVENTS: Final = 20_000
 MAX_ACTIVE: Final = 4
@@ -102,7 +102,7 @@ class Simulation:
         self._quiet_since = self.start
         self._is_quiet = False
 
-    def _begin(self, *, flood: bool) -> Callers | Script:
+    def _begin(self, *, flood: bool) -> Outside:
         """Who will do what from outside."""
         if self.workload.plan is None:
             return Callers(self.workload, self.random, self.ports, self.queues.runs, self._note, flood=flood)

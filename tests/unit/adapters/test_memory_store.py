@@ -35,10 +35,10 @@ def test_no_wake_is_lost() -> None:
     assert run.wakes == 200
 
 
-def test_a_purged_run_is_gone_and_its_key_stays_spent() -> None:
+def test_a_deleted_run_is_gone_and_its_key_stays_spent() -> None:
     store = MemoryStore()
     store.create(a_run(), idempotency_key="key")
     store.put_message("run-1", a_message())
-    store.purge("run-1")
+    store.delete_run("run-1")
     assert (store.get("run-1"), store.mailbox("run-1"), store.runs) == (None, [], [])
     assert not isinstance(store.create(a_run("run-2"), idempotency_key="key"), Created)

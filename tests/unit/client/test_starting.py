@@ -75,9 +75,9 @@ def test_an_idempotency_key_starts_one_run(world) -> None:
     assert len(world.store.runs) == 1
 
 
-def test_the_key_of_a_purged_run_is_spent(world) -> None:
+def test_the_key_of_a_deleted_run_is_spent(world) -> None:
     run_id = world.client.start(nightly, idempotency_key="k").id
-    world.store.purge(run_id)
+    world.store.delete_run(run_id)
     with pytest.raises(IdempotencyKeySpent, match=run_id):
         world.client.start(nightly, idempotency_key="k")
 

@@ -206,7 +206,7 @@ def test_arguments_that_this_code_does_not_take_may_fit_other_code(args: tuple[A
 def test_what_is_not_wanted_any_more_is_dropped() -> None:
     services = in_memory()
     task = a_task("print_label", {"id": "o"})
-    services.store.close_task("run-1", task.id, reason="cancelled", now=0.0, expires_at=9.0)
+    services.store.close_task("run-1", task.id, reason="cancelled", expires_at=9.0)
     assert worker_on(services).process([delivered(task)]) == []
     assert results(services) == []
 
@@ -321,7 +321,7 @@ def test_a_heartbeat_learns_that_the_result_is_not_wanted() -> None:
     def beat() -> None:
         here = step_context()
         here.heartbeat(1)
-        services.store.close_task("run-1", "labels/print:5:1", reason="cancelled", now=0.0, expires_at=1e12)
+        services.store.close_task("run-1", "labels/print:5:1", reason="cancelled", expires_at=1e12)
         here.heartbeat(2)  # too soon to be stored
         seen.append(here.cancelled)
         services.clock.advance(5)
@@ -436,7 +436,7 @@ def test_an_attempt_gives_up_its_slot_to_the_next(closed: bool) -> None:
     first, second = (a_task("weigh", {"id": "o"}, attempt=n, lane=LANE.name) for n in (1, 2))
     assert [type(in_lane(services, task)) for task in (first, second)] == [Granted, Waiting]
     if closed:
-        services.store.close_task("run-1", first.id, reason="cancelled", now=0.0, expires_at=1e12)
+        services.store.close_task("run-1", first.id, reason="cancelled", expires_at=1e12)
     assert worker_on(services).process([delivered(first)]) == []
     assert [message.body for message in services.steps.pending] == [second.to_text()]
     assert len(results(services)) == (0 if closed else 1)

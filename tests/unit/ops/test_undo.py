@@ -106,7 +106,16 @@ def test_an_argument_that_the_function_takes_no_more_needs_other_code() -> None:
 
 @pytest.mark.parametrize(
     "reference",
-    ["os:system", "subprocess:run", "builtins:eval", "no.such.module:fn", "", ":", f"{__name__}:pytest.exit", f"{__name__}:Any"],
+    [
+        "os:system",
+        "subprocess:run",
+        "builtins:eval",
+        "no.such.module:fn",
+        "",
+        ":",
+        f"{__name__}:pytest.exit",
+        f"{__name__}:Any",
+    ],
 )
 def test_a_record_that_names_a_function_of_others_is_refused(reference: str) -> None:
     with pytest.raises(UndoRefused, match="own packages"):
