@@ -24,6 +24,7 @@ class FakeWorker:
         self.deliveries += deliveries
         self.told = (remaining, worker)
         for delivery_id in self.hides:
+            assert visibility is not None
             visibility.hide(delivery_id, visibility.seconds)
         return self.fails
 

@@ -106,7 +106,7 @@ MUTATIONS_OF_FAMILIES = [
     Mutation("note_cleared_first", "the note goes after everybody was told", "children",
              patches=[(outbox, "pay", cleared_first)]),
     Mutation("nobody_told", "the end of a run is told to those who wait", "children",
-             patches=[(outbox, "_watchers", lambda *_: ())]),
+             patches=[(outbox, "watchers_of", lambda *_: ())]),
     Mutation("children_left", "what a run has begun ends with it", "children",
              patches=[(outbox, "still_open", lambda _: iter(()))]),
     Mutation("performed_before_recorded", "an effect is recorded before it is performed", "remote",
