@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from durable.client.reading import the_run
 from durable.engine.lease import pages_of
-from durable.errors import AttemptInterrupted, Deadlock, RunError
+from durable.errors import Deadlock, RunError
 from durable.model.history import counting_entries, unpacked
 from durable.model.sealing import seal
 from durable.testing.wake_sources import check_wake_sources
@@ -32,8 +32,6 @@ Recovery = Literal["redelivery", "maintenance"]
 RUN_ID: Final = "matrix"
 ATTEMPTS: Final = re.compile(r"after \d+ attempts?")
 """A crash costs an attempt: an error that tells how many there were is the same error."""
-INTERRUPTED: Final = AttemptInterrupted.__name__
-"""Begins the result of a step whose last attempt a crash has taken, whether or not it had begun."""
 SHOWN: Final = 10
 AFTERMATH_SECONDS: Final = 600.0
 """What other runs have left to do once the run has ended: long enough to recover twice from a crash."""
@@ -88,6 +86,8 @@ class Ending:
     outcome: str
     history: frozenset[tuple[str, str, str]]
     """Location, kind and value, or error, of every result."""
+    done: frozenset[str]
+    """Locations of the steps that have given a value."""
 
 
 Compare = Callable[["Mapping[str, Ending]", "Mapping[str, Ending]"], "Sequence[str]"]
@@ -168,9 +168,9 @@ def _play(
     epochs = [str(epoch) for run in store.runs for epoch in range(run.born, run.epoch + 1)]
     endings = {run.id: _ending(environment.ports, run.id, epochs) for run in store.runs}
     for run_id, ending in endings.items():
-        for location, kind, text in ending.history:
-            if kind == "step" and not text.startswith(INTERRUPTED) and not environment.world.executions[run_id, location]:
-                raise AssertionError(f'step "{location}" of run "{run_id}" has a result and was never executed')
+        for location in ending.done:
+            if not environment.world.executions[run_id, location]:
+                raise AssertionError(f'step "{location}" of run "{run_id}" has a value and was never executed')
     return endings
 
 
@@ -193,7 +193,8 @@ def _ending(ports: Ports, run_id: str, epochs: Sequence[str]) -> Ending:
     ]
     if len({location for location, _, _ in results}) != len(results):
         raise AssertionError(f'a result of run "{run.id}" is recorded twice')
-    return Ending(run.status, comparable(str(run.error or output)), frozenset(results))
+    done = frozenset(it.location for it in lasting if it.kind == "step" and not it.mark and it.error is None)
+    return Ending(run.status, comparable(str(run.error or output)), frozenset(results), done)
 
 
 def _differences(clean: Mapping[str, Ending], crashed: Mapping[str, Ending]) -> list[str]:

@@ -19,7 +19,7 @@ def test_a_created_run_reads_as_it_was_given(store: Store) -> None:
 
 def test_every_field_of_a_run_is_kept(store: Store) -> None:
     run = a_run(
-        input='{"a": "ü"}', input_digest="abc", tags=("shop", "größe:xl"), parent="p", lineage="l", expires_at=NOW + 9,
+        input='{"a": "ü"}', input_digest="abc", tags=("shop", "größe:xl"), parent="p", lineage="l",
         waits=(Wait(digest="d1", deadline=NOW + 0.125), Wait(digest="d2", deadline=None)), fences={7: 0, 8: 3},
         waiting_for=("signal:approve",), reason="because", pruned=True,
         floors={9: 4}, cuts=(Cut(7, 1, 8), Cut(9, 5, 9)), carries=Carried("old", ("m-1",)), deadline=NOW + 0.5,

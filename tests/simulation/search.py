@@ -21,7 +21,7 @@ ENOUGH = 700
 RARELY_ENOUGH = 3_000
 
 SEEN_AT = {
-    "highest_number": 392,
+    "highest_number": 1066,
     "fence_recomputed": 83,
     "fences_for_all": 186,
     "deaf_settle": 32,
