@@ -12,6 +12,8 @@ LOCKED := --no-deps --require-hashes -r
 SETUP := .venv/.stamp-project
 ARGS ?=
 SEEDS ?= 20000
+# Processes of `make test`; a file of tests stays in one, because its fixtures are made once a file.
+WORKERS ?= auto
 
 say = @printf '== %s\n' '$(1)'
 
@@ -50,7 +52,7 @@ demo: $(SETUP)  ## Run an order through the local stack and show what happens
 .PHONY: test
 test: $(SETUP)  ## Run the tests, except the slow and the end-to-end ones (ARGS="-k name")
 	$(call say,tests)
-	@$(PY) -m pytest -q $(ARGS)
+	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
 
 CHECKS := lint formatted types public-types contracts templates
 .PHONY: check $(CHECKS)
