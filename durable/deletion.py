@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from durable.lanes import last_of_lineage
 from durable.model.run import Watcher
+from durable.records import last_of_lineage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, assert_never
 
 from pydantic import TypeAdapter
 
-from durable import codec
+from durable import codec, records
 from durable.errors import (
     ErrorInfo,
     RunBlocked,
@@ -21,7 +21,7 @@ from durable.errors import (
 )
 from durable.model.exported import exported
 from durable.model.history import counting_entries, unpacked
-from durable.model.ids import check_run_id, generation_id, generation_of
+from durable.model.ids import check_run_id
 from durable.model.stored import Unreadable
 
 if TYPE_CHECKING:
@@ -46,21 +46,10 @@ def the_run(ports: Ports, run_id: str) -> Run:
 
 
 def last_of_lineage(ports: Ports, run_id: str) -> Run:
-    """The run, or the last of those that have continued it as new; raises RunNotFound.
-
-    Their numbers follow one another, so a long lineage is gone through in leaps.
-    """
-    run = the_run(ports, run_id)
-    lineage = run.lineage or run.id
-    leap = 1
-    while run.successor is not None:
-        number = generation_of(run.id, run.lineage)
-        later = ports.store.get(generation_id(lineage, number + leap)) if leap > 1 else None
-        leap *= 2
-        if later is None:
-            leap = 2
-            later = the_run(ports, run.successor)
-        run = later
+    """The run, or the last of those that have continued it as new; raises RunNotFound."""
+    run = records.last_of_lineage(ports, check_run_id(run_id))
+    if run is None:
+        raise RunNotFound(run_id)
     return run
 
 
@@ -128,14 +117,7 @@ def export(ports: Ports, run_id: str) -> dict[str, Any]:
 
 def _run_and_history(ports: Ports, run_id: str) -> tuple[Run, Sequence[Entry]]:
     check_run_id(run_id)
-    entries: list[Entry] = []
-    cursor: str | None = None
-    while True:
-        page = ports.store.load(run_id, cursor=cursor)
-        entries += page.entries
-        cursor = page.cursor
-        if cursor is None:
-            break
+    entries = [entry for page in records.pages_of(ports.store, run_id) for entry in page.entries]
     # Only now, so that a fence recorded while the pages were read is known.
     run = the_run(ports, run_id)
     return run, sorted(unpacked(counting_entries(run, entries)), key=lambda entry: entry.order)

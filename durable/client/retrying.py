@@ -14,6 +14,7 @@ from durable.model.message import REPORTS
 from durable.model.run import TERMINAL, Cut, Settlement, retried
 from durable.ops.child import child_start_from
 from durable.ports import Acquired
+from durable.records import pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -72,13 +73,8 @@ def _explain(ports: Ports, run_id: str) -> None:
 
 
 def _load(ports: Ports, run_id: str) -> tuple[Sequence[Entry], Sequence[Entry]]:
-    page = ports.store.load(run_id)
-    items, kept = list(page.entries), list(page.kept)
-    while page.cursor is not None:
-        page = ports.store.load(run_id, cursor=page.cursor)
-        items += page.entries
-        kept += page.kept
-    return items, kept
+    pages = pages_of(ports.store, run_id)
+    return [item for page in pages for item in page.entries], [item for page in pages for item in page.kept]
 
 
 def _plan(ports: Ports, run: Run) -> tuple[Sequence[Entry], Cut]:
@@ -174,14 +170,8 @@ def _is_spent_report(run: Run, entry: Entry, message: StoredMessage, gone: Colle
 
 def _unread_failures(ports: Ports, run: Run, locations: Collection[str]) -> Sequence[StoredMessage]:
     """Failures of children, told while the run was over, that come before what is tried anew at these locations."""
-    messages: list[StoredMessage] = []
-    cursor = None
-    while locations:
-        page = ports.store.load(run.id, cursor=cursor, mailbox_only=True)
-        messages += [message for message in page.messages if message.kind == "child" and message.name in locations]
-        cursor = page.cursor
-        if cursor is None:
-            break
+    pages = pages_of(ports.store, run.id, mailbox_only=True) if locations else ()
+    messages = [m for page in pages for m in page.messages if m.kind == "child" and m.name in locations]
     ends = [(message, ended_from(message.body).status) for message in messages]
     return [message for message, status in ends if status in TERMINAL and status != "completed"]
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, assert_never
 
 from durable import codec, failures
 from durable.errors import RunAlreadyExists
-from durable.lanes import last_of_lineage
 from durable.model.ending import Ended
 from durable.model.envelope import Start, Wake
 from durable.model.location import digest
@@ -15,6 +14,7 @@ from durable.model.message import StoredMessage
 from durable.model.run import Watcher, pending_run
 from durable.ops.child import DECISION, child_start_from, lives_of
 from durable.ports import Created, Exists, KeyTaken
+from durable.records import last_of_lineage
 
 if TYPE_CHECKING:
     from durable.model.entry import Entry
@@ -176,9 +176,7 @@ def close_started(ports: Ports, parent: Run, start: ChildStart, mode: CloseMode)
 def close_child(ports: Ports, child: str, mode: CloseMode) -> None:
     """Asks a child to end, if there is one that has not; it does so in a turn of its own."""
     store, now = ports.store, ports.clock.now()
-    run = store.get(child)
-    while run is not None and run.successor is not None:
-        run = store.get(run.successor)
+    run = last_of_lineage(ports, child)
     if run is None or run.ended:
         return
     if mode == "terminate":

@@ -7,7 +7,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from durable import failures
-from durable.engine.lease import pages_of
 from durable.errors import RunEnded
 from durable.model.entity import CALL, SERVED, Answer, call_from, held_from, is_held
 from durable.model.envelope import Deliver
@@ -15,6 +14,7 @@ from durable.model.history import counting_entries, unpacked
 from durable.model.ids import PREFIX_OF_ENTITIES
 from durable.model.limits import NAME_BYTES
 from durable.model.reply import KEPT_SECONDS
+from durable.records import pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ def is_ended_entity(run: Run) -> bool:
 
 def refuse_calls(ports: Ports, run: Run) -> None:
     """Tells everybody whose call an ended entity has not performed, or not to its end. Twice is harmless."""
-    pages = pages_of(ports, run.id)
+    pages = pages_of(ports.store, run.id)
     entries = list(counting_entries(run, unpacked(item for page in pages for item in page.entries)))
     _answer_last(ports, run, entries)
     consumed = {message.id for entry in entries for message in entry.messages}

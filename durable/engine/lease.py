@@ -12,6 +12,7 @@ from durable.errors import Fenced, StoreUnavailable
 from durable.model.history import counting_entries, unpacked
 from durable.model.ids import PREFIX_OF_ENTITIES
 from durable.ports import Acquired, Held, Missing, NotRunnable
+from durable.records import pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from durable.model.envelope import StartSpec
     from durable.model.message import StoredMessage
     from durable.model.run import Run
-    from durable.ports import Page, Payload, Ports
+    from durable.ports import Payload, Ports
 
 ACQUIRE_TRIES = 5
 
@@ -111,7 +112,7 @@ def acquire(
 def load(ports: Ports, run: Run, cache: HistoryCache, options: EngineOptions) -> tuple[Run, Loaded]:
     """Loads history and mailbox; after a take-over, fences what the lost epochs may still write."""
     cached = cache.take(run)
-    pages = pages_of(ports, run.id, mailbox_only=cached is not None)
+    pages = pages_of(ports.store, run.id, mailbox_only=cached is not None)
     entries = (
         list(cached.entries) if cached is not None else list(unpacked(item for page in pages for item in page.entries))
     )
@@ -132,7 +133,7 @@ def load(ports: Ports, run: Run, cache: HistoryCache, options: EngineOptions) ->
 
 def load_messages(ports: Ports, run: Run) -> Iterable[StoredMessage]:
     """The mailbox as it is now, without what entries have consumed that are gone."""
-    messages = [message for page in pages_of(ports, run.id, mailbox_only=True) for message in page.messages]
+    messages = [message for page in pages_of(ports.store, run.id, mailbox_only=True) for message in page.messages]
     buried = _buried(ports, run, messages, frozenset())
     return [message for message in messages if message.id not in buried]
 
@@ -142,14 +143,6 @@ def _buried(ports: Ports, run: Run, messages: Iterable[StoredMessage], consumed:
     if not run.pruned or not unknown:
         return frozenset()
     return frozenset(ports.store.buried(run.lineage or run.id, unknown))
-
-
-def pages_of(ports: Ports, run_id: str, *, mailbox_only: bool = False) -> Sequence[Page]:
-    """All pages of a run's partition, or of its mailbox alone, read one after another."""
-    pages = [ports.store.load(run_id, mailbox_only=mailbox_only)]
-    while (cursor := pages[-1].cursor) is not None:
-        pages.append(ports.store.load(run_id, cursor=cursor, mailbox_only=mailbox_only))
-    return pages
 
 
 def dead_turns(loaded: Loaded, epoch: int, clean_epoch: int, released_epoch: int) -> int:

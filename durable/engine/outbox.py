@@ -13,12 +13,12 @@ from durable.deletion import watchers_of
 from durable.engine.children import end_message_id, how_it_ended
 from durable.engine.effects import close, ends_an_effect, still_open
 from durable.engine.entities import is_ended_entity, refuse_calls
-from durable.engine.lease import pages_of
 from durable.engine.retention import kept_until
 from durable.lanes import leave
 from durable.model.envelope import Deliver
 from durable.model.history import counting_entries, unpacked
 from durable.model.ids import PREFIX_OF_ENTITIES
+from durable.records import pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,7 +56,7 @@ def with_debts_of_continued(run: Run, successor: Run, entries: Iterable[Entry], 
 
 def kept_children(ports: Ports, run: Run) -> list[Entry]:
     """Children of iterations that are gone, which are to end with the run."""
-    return [entry for page in pages_of(ports, run.id) for entry in page.kept if entry.kind == "start"]
+    return [entry for page in pages_of(ports.store, run.id) for entry in page.kept if entry.kind == "start"]
 
 
 def pay(app: App, ports: Ports, run: Run, entries: Sequence[Entry] | None = None) -> None:
@@ -66,7 +66,7 @@ def pay(app: App, ports: Ports, run: Run, entries: Sequence[Entry] | None = None
     if run.outbox is None:
         return
     if entries is None:
-        items = [entry for page in pages_of(ports, run.id) for entry in (*page.entries, *page.kept)]
+        items = [entry for page in pages_of(ports.store, run.id) for entry in (*page.entries, *page.kept)]
         entries = sorted(counting_entries(run, unpacked(items)), key=lambda entry: entry.order)
         entries = [entry for entry in entries if entry.epoch <= run.clean_epoch or not ends_an_effect(entry)]
     for opened in still_open(entries):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from durable.deletion import delete, leaves_messages, who_needs
 from durable.errors import UnknownWorkflow
-from durable.lanes import last_of_lineage
+from durable.records import last_of_lineage
 
 if TYPE_CHECKING:
     from durable.app import App

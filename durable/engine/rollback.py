@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from durable.engine.attempts import Attempts
-from durable.engine.lease import dead_turns, pages_of
+from durable.engine.lease import dead_turns
 from durable.engine.pauses import Ended, OutOfTime, Pause, Quiescent
 from durable.engine.undoing import OUTCOME, Undo
 from durable.model.history import counting_entries
+from durable.records import pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,7 +47,7 @@ def kept_entries(ports: Ports, run_id: str, entries: Iterable[Entry]) -> Sequenc
     """What was kept of iterations that are gone; nothing is asked for a run without loops."""
     if not any(entry.kind == "loop" for entry in entries):
         return ()
-    return [entry for page in pages_of(ports, run_id) for entry in page.kept]
+    return [entry for page in pages_of(ports.store, run_id) for entry in page.kept]
 
 
 class Rollback:

@@ -1,6 +1,6 @@
 """Lanes at work: flow control of remote steps, and mutual exclusion of runs."""
 
-from durable.lanes.holders import alive, last_of_lineage, task_action, unaware
+from durable.lanes.holders import alive, task_action, unaware
 from durable.lanes.slots import Granted, Waiting, enter, enter_run, holds, leave, pump
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "enter",
     "enter_run",
     "holds",
-    "last_of_lineage",
     "leave",
     "pump",
     "task_action",

@@ -7,9 +7,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from durable.model.envelope import Start
-from durable.model.ids import generation_id, generation_of
 from durable.model.lane import slot_reason
 from durable.model.task import task_from
+from durable.records import last_of_lineage
 
 if TYPE_CHECKING:
     from durable.model.lane import Ticket
@@ -75,15 +75,4 @@ def unaware(ports: Ports, holder: str) -> Run | None:
     run = None if "|" in holder else last_of_lineage(ports, holder)
     if run is None or run.ended or run.lane is None or run.due_at is not None or run.reason != slot_reason(run.lane):
         return None
-    return run
-
-
-def last_of_lineage(ports: Ports, run_id: str) -> Run | None:
-    """The run, or the last of those that have continued it; their numbers follow one another, so in ever longer leaps."""
-    run, leap = ports.store.get(run_id), 1
-    while run is not None and run.successor is not None:
-        further = generation_of(run.id, run.lineage) + leap
-        later = ports.store.get(generation_id(run.lineage or run.id, further)) if leap > 1 else None
-        leap = 2 if later is None else leap * 2
-        run = later or ports.store.get(run.successor)
     return run

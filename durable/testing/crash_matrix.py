@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from durable.client.reading import the_run
-from durable.engine.lease import pages_of
 from durable.errors import Deadlock, RunError
 from durable.model.history import counting_entries, unpacked
 from durable.model.sealing import seal
+from durable.records import pages_of
 from durable.testing.wake_sources import check_wake_sources
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _ending(ports: Ports, run_id: str, epochs: Sequence[str]) -> Ending:
 
     run = the_run(ports, run_id)
     output = ports.store.get_payload(run.id, "output", epoch=run.epoch) if run.output_stored else run.output
-    history = unpacked(entry for page in pages_of(ports, run.id) for entry in page.entries)
+    history = unpacked(entry for page in pages_of(ports.store, run.id) for entry in page.entries)
     _, _, lasting = seal(list(counting_entries(run, history)))  # the rest goes now or a turn later
     results = [
         (entry.location, entry.kind, comparable(str(entry.error) if entry.error else str(entry.value)))

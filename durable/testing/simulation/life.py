@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from durable.model.history import counting_entries, unpacked
 from durable.model.ids import PREFIX_OF_ENTITIES
 from durable.model.sealing import seal
+from durable.records import pages_of
 from durable.testing.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -47,11 +48,7 @@ class Life:
 
     def kept(self) -> dict[str, Entry]:
         """What was kept of pruned entries for a rollback, as far as it counts, by key."""
-        page = self._store.load(self.run_id)
-        kept = list(page.kept)
-        while page.cursor is not None:
-            page = self._store.load(self.run_id, cursor=page.cursor)
-            kept += page.kept
+        kept = [entry for page in pages_of(self._store, self.run_id) for entry in page.kept]
         return {entry.key: entry for entry in counting_entries(self.run, kept)}
 
     def check_end(self) -> None:
